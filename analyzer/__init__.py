@@ -1,0 +1,1 @@
+"""Tables in, findings out: everything that decides what went wrong."""

@@ -1,0 +1,135 @@
+"""Training and held-out curve put side by side: one training value for each evaluation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from afterrun.analyzer.carry_forward import find_repeats
+from afterrun.analyzer.series import Series
+from afterrun.analyzer.stats import Array
+from afterrun.analyzer.view import Pair
+
+Axis = Literal["step", "row", "wall clock"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Matched:
+    """A held-out curve with the training value that belongs to each of its evaluations.
+
+    Arrays share one length n, the number of real evaluations with a finite value.
+    """
+
+    pair: Pair
+    axis: Axis
+    """What the two curves were matched on."""
+    rows: npt.NDArray[np.int64]
+    """Index into the finite points of the held-out series."""
+    x: Array
+    """Axis of the held-out series at the evaluations."""
+    val: Array
+    train: Array
+    """Mean of the training points since the evaluation before; interpolated where there are none."""
+    train_cost: Array
+    """``train`` on the work scale, lower is better."""
+    val_cost: Array
+    train_per_val: int
+    """Training points between two evaluations (median)."""
+    carried: int | None = None
+    """Rows on which each evaluation was repeated; None where it was written once."""
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What was done to bring the curves together, in sentences."""
+        said = []
+        if self.axis == "wall clock":
+            said.append(
+                f"{self.pair.train.tag} and {self.pair.val.tag} count different things and were matched by wall "
+                f"clock: {self.train_per_val} batches for each epoch"
+            )
+        if self.carried:
+            said.append(
+                f"{self.pair.val.tag} repeats each value on {self.carried} rows: {len(self.rows)} real evaluations"
+            )
+        return tuple(said)
+
+    def step_at(self, i: int) -> int | None:
+        """Recorded step of the i-th evaluation; None where no step is recorded."""
+        return self.pair.val.step_at(int(self.rows[i]))
+
+    def wall_at(self, i: int) -> int | None:
+        """Wall clock in ns of the i-th evaluation; None where it is not recorded."""
+        return self.pair.val.wall_at(int(self.rows[i]))
+
+    def train_since(self, i: int) -> Array:
+        """Finite training values on the work scale (lower is better) from the i-th evaluation to the end."""
+        train_x, val_x = axes(self.pair, self.axis, self.rows)
+        return self.pair.train.cost[train_x > val_x[i]]
+
+
+def match(pair: Pair) -> Matched | str:
+    """The pair evaluation by evaluation, or a sentence that says why that cannot be done.
+
+    Curves whose axes count different things (batches, epochs) are matched by wall clock, never by number.
+    """
+    train, val = pair.train, pair.val
+    repeats = find_repeats(val.value)
+    rows = np.arange(len(val.y)) if repeats is None else _finite_rows(val, repeats.rows)
+    axis: Axis = "step" if train.has_step and val.has_step else "row"
+    if len(rows) > 1 and not pair.same_axis:
+        if train.wall_ns is None or val.wall_ns is None:
+            return (
+                f"a common axis ({train.tag} runs over {train.x[0]:g}..{train.x[-1]:g}, {val.tag} over "
+                f"{val.x[0]:g}..{val.x[-1]:g}, and there is no wall clock to match them by)"
+            )
+        axis = "wall clock"
+    train_x, val_x = axes(pair, axis, rows)
+    means, count = _interval_means(train_x, train.y, val_x)
+    return Matched(
+        pair=pair,
+        axis=axis,
+        rows=rows,
+        x=val.xf[rows],
+        val=val.y[rows],
+        train=means,
+        train_cost=_cost(train, means),
+        val_cost=val.cost[rows],
+        train_per_val=count,
+        carried=repeats.length if repeats else None,
+    )
+
+
+def axes(pair: Pair, axis: Axis, rows: npt.NDArray[np.int64]) -> tuple[Array, Array]:
+    """Positions of the finite training points and of the evaluations on the common axis."""
+    train, val = pair.train, pair.val
+    if axis != "wall clock" or train.wall_ns is None or val.wall_ns is None:
+        return train.xf, val.xf[rows]
+    start = min(train.wall_ns[0], val.wall_ns[0])
+    train_s, val_s = (train.wall_ns - start) / 1e9, (val.wall_ns - start) / 1e9
+    return np.maximum.accumulate(train_s[train.finite]), np.maximum.accumulate(val_s[val.finite][rows])
+
+
+def _finite_rows(val: Series, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Rows among all points as indices among the finite ones."""
+    place = np.cumsum(val.finite) - 1
+    return np.asarray(place[rows[val.finite[rows]]], dtype=np.int64)
+
+
+def _interval_means(train_x: Array, train_y: Array, val_x: Array) -> tuple[Array, int]:
+    """Mean of the training values in each interval (previous evaluation, this one], and the usual count."""
+    edges = np.searchsorted(train_x, val_x, side="right")
+    starts = np.append(0, edges[:-1])
+    sizes = edges - starts
+    sums = np.append(0.0, np.cumsum(train_y))
+    means = np.interp(val_x, train_x, train_y)
+    filled = sizes > 0
+    means[filled] = (sums[edges[filled]] - sums[starts[filled]]) / sizes[filled]
+    return means, int(np.median(sizes)) if len(sizes) else 0
+
+
+def _cost(series: Series, values: Array) -> Array:
+    u = series.to_work(values)
+    return -u if series.better == "max" else u

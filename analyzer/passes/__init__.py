@@ -1,0 +1,1 @@
+"""One file for one pass, found by walking this folder (see ``afterrun.analyzer.registry``)."""

@@ -1,0 +1,39 @@
+"""The two answers every pass owes when it raises nothing: looked and found healthy, or could not look."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from afterrun.analyzer.finding import Finding
+from afterrun.analyzer.registry import Pass
+from afterrun.analyzer.view import RunView
+
+
+def refuted(check: Pass, view: RunView, title: str, values: Mapping[str, Any] | None = None) -> Finding:
+    """The pass looked and found nothing wrong; ``values`` hold what it looked at."""
+    return Finding(
+        code=check.code,
+        status="refuted",
+        severity="info",
+        run=view.name,
+        title=title,
+        parameters=check.parameters(),
+        values=dict(values or {}),
+    )
+
+
+def abstained(
+    check: Pass, view: RunView, title: str, missing: tuple[str, ...], values: Mapping[str, Any] | None = None
+) -> Finding:
+    """The pass could not look; ``missing`` names each input that was not there, with the line to paste."""
+    return Finding(
+        code=check.code,
+        status="abstained",
+        severity="info",
+        run=view.name,
+        title=title,
+        parameters=check.parameters(),
+        values=dict(values or {}),
+        missing=missing,
+    )

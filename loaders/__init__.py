@@ -1,0 +1,1 @@
+"""Files in, tables out: everything that knows what a log looks like."""

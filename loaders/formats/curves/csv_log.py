@@ -1,0 +1,120 @@
+"""Any other CSV or TSV that looks like the log of a training run.
+
+Prefers refusing over inventing: a table is taken only where a column counts steps or epochs, or where a
+column is named like a metric and all cells are numbers. Counters, profiler reports, exports of
+monitoring systems, tables with one row a run, and data sets are left to others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from afterrun.loaders.axes import EPOCH_NAMES, SOFT_STEP_NAMES, STEP_NAMES, flat
+from afterrun.loaders.cells import is_nothing, number
+from afterrun.loaders.delimited import Layout, peek
+from afterrun.loaders.registry import Loader, Source
+from afterrun.loaders.schema import Batch
+from afterrun.loaders.wide import load_wide
+
+_AXES = frozenset(STEP_NAMES) | (frozenset(EPOCH_NAMES) - {"epochs"})
+_SOFT_AXES = frozenset(SOFT_STEP_NAMES) | {"epochs"}
+
+_METRIC = re.compile(
+    r"(?<![a-z])(?:loss(?:es)?|acc|accuracy|reward|rewards|lr|learning[ _-]?rate|perplexity|ppl|grad[ _-]?norm|"
+    r"rmse|mse|mae|error|err|auc|f1|m?iou|dice|m?ap(?:50)?|bleu|wer|cer|psnr|ssim|fid|nll|elbo|bpb|"
+    r"entropy|kl|rew|return|fitness)(?![a-z])"
+)
+_STRONG = re.compile(
+    r"(?<![a-z])(?:loss(?:es)?|acc|accuracy|reward|rewards|lr|learning[ _-]?rate|perplexity|ppl|grad[ _-]?norm)(?![a-z])"
+)
+
+_FOREIGN = re.compile(
+    r"\[%\]|\[mib\]|\[w\]|\[mhz\]|utilization[._](?:gpu|memory)|\((?:ns|us|ms|%|mb|mb/s)\)$|"  # GPU tools
+    r"^(?:kernel name|metric (?:name|value|unit)|section name|gpuid|timestampus|_measurement|_field|_value)$|"
+    r"__m(?:in|ax)$|"  # the band of a W&B panel export
+    r"^(?:state|nodelist|jobid|reqcpus|jobname)$|"  # run tables, Slurm
+    r"[{}<>]|://|^version https"
+)
+_RUN_NAME = re.compile(
+    r"^(?:run|run[ _]?name|run[ _]?id|name|trial(?:[ _]?(?:id|name))?|experiment(?:[ _]?(?:id|name))?|"
+    r"model(?:[ _]?name)?|id|job|config)$"
+)
+_TABLE_SUFFIXES = frozenset({".csv", ".tsv"})
+_PLAIN_SUFFIXES = _TABLE_SUFFIXES | {".log", ".txt", ""}
+_DISTINCT_ROWS = 3
+
+
+class CsvLog(Loader):
+    """Generic CSV/TSV: a header of names, then rows of numbers; every numeric column is a tag."""
+
+    format = "csv"
+    family = "curves"
+    generic = True
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        """A header with an axis or a metric in it over rows that are mostly numbers."""
+        layout = peek(head)
+        return layout is not None and _looks_like_curves(layout, path.suffix.lower())
+
+    def load(self, source: Source) -> Iterator[Batch]:
+        """Stream the table; axes are found by name and content (``afterrun.loaders.axes``)."""
+        yield from load_wide(source.path)
+
+
+def _looks_like_curves(layout: Layout, suffix: str) -> bool:
+    names = [n.lower() for n in layout.names]
+    if any(_FOREIGN.search(n) for n in names) or any(c.startswith("#group") for c in layout.comments):
+        return False
+    spelled = [flat(n) for n in layout.names]
+    axis = any(s in _AXES for s in spelled)
+    soft = any(s in _SOFT_AXES for s in spelled)
+    metric = any(_METRIC.search(s.replace("_", " ")) for s in spelled)
+    if not layout.sample:
+        return suffix in _TABLE_SUFFIXES and axis and (metric or len(names) > 1)
+    share, words, rows = _numeric_share(layout)
+    if share <= 0.5 or rows == 0 or _one_row_a_run(layout):
+        return False
+    if len(names) == 1:
+        return suffix in _PLAIN_SUFFIXES and bool(_STRONG.search(spelled[0].replace("_", " "))) and not words
+    if axis or (soft and metric):
+        return _has_values(layout)
+    strong = any(_STRONG.search(s.replace("_", " ")) for s in spelled)
+    return strong and not words
+
+
+def _numeric_share(layout: Layout) -> tuple[float, int, int]:
+    """Share of numbers among cells that hold something, number of words, rows that are mostly numbers."""
+    numeric = words = rows = 0
+    for row in layout.sample:
+        cells = [c for c in row[: len(layout.names)] if not is_nothing(c)]
+        read = sum(1 for c in cells if number(c, decimal_comma=layout.decimal_comma) is not None)
+        numeric += read
+        words += len(cells) - read
+        rows += bool(cells) and read * 2 >= len(cells)
+    return numeric / max(numeric + words, 1), words, rows
+
+
+def _column(layout: Layout, i: int) -> Sequence[str]:
+    return [row[i] for row in layout.sample if len(row) > i and not is_nothing(row[i])]
+
+
+def _has_values(layout: Layout) -> bool:
+    """Whether two columns or more hold numbers: an axis and something along it."""
+    filled = 0
+    for i in range(len(layout.names)):
+        cells = _column(layout, i)
+        filled += any(number(c, decimal_comma=layout.decimal_comma) is not None for c in cells)
+    return filled > 1
+
+
+def _one_row_a_run(layout: Layout) -> bool:
+    """Whether a column of run names never repeats itself: a summary, not a curve."""
+    for i, name in enumerate(layout.names):
+        if _RUN_NAME.match(name.lower()):
+            cells = _column(layout, i)
+            words = [c for c in cells if number(c) is None]
+            if len(words) >= _DISTINCT_ROWS and len(set(words)) == len(words):
+                return True
+    return False

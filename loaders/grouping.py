@@ -1,0 +1,261 @@
+"""Which files make one run. The rules are few and fixed, and each run says which one was used.
+
+A run starts from each folder that holds a recognised file. A child folder joins its parent only where the
+layout says that both are one run; sibling logs of one format in one folder are runs of their own unless
+their names say that they are ranks or splits of one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from afterrun.loaders.discover import Found
+from afterrun.loaders.names import SPLIT_WORDS
+from afterrun.loaders.tfname import Writer, writer_of
+
+SPLIT_FOLDERS = frozenset({"train", "training", "val", "valid", "validation", "eval", "evaluation", "test"})
+CHECKPOINT = re.compile(r"^checkpoint-\d+$")
+RANK = re.compile(r"(?:^|[._-])(?:global[_-]?)?(?:rank|worker|proc)[._-]?(\d{1,6})(?=$|[._-])", re.IGNORECASE)
+MONITOR = re.compile(r"^(\d+)\.monitor$")
+WANDB_RUN = re.compile(r"^(?:offline-)?run-\d{8}_\d{6}-")
+SAME_START_S = 2
+"""Event files without a pid are of one process when they were opened within so many seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One file of a run: what to put before its tags, and the rank its name says."""
+
+    found: Found
+    prefix: str = ""
+    rank: int | None = None
+
+    @property
+    def folder(self) -> str:
+        """Folder of the file below the root, ``""`` at the root."""
+        return self.found.source.name.rpartition("/")[0]
+
+    @property
+    def stem(self) -> str:
+        """File name without its last suffix."""
+        return stem_of(self.found.source.name)
+
+    @property
+    def format(self) -> str:
+        """Name of the format that claims the file."""
+        assert self.found.loader is not None
+        return self.found.loader.format
+
+    @property
+    def writer(self) -> Writer | None:
+        """The process that wrote an event file, as far as the file name says; None for other formats."""
+        return writer_of(self.found.source.name.rpartition("/")[2]) if self.format == "tensorboard" else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """The files of one run."""
+
+    run: str
+    members: tuple[Member, ...]
+    grouped_by: str
+
+
+def stem_of(name: str) -> str:
+    """The last part of a name without its suffix (``.tar.gz`` counts as one)."""
+    base = name.rpartition("/")[2]
+    for suffix in (".tar.gz", ".csv.gz", ".json.gz"):
+        if base.endswith(suffix):
+            return base[: -len(suffix)]
+    head, dot, _ = base.rpartition(".")
+    return head if dot and head else base
+
+
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    """What the rules ask about the folders around a file; built once for all files."""
+
+    folders: frozenset[str]
+    """Folders that hold a recognised file."""
+    split_children: Mapping[str, int]
+    """Number of split folders with recognised files below each folder."""
+    writers: Mapping[str, tuple[Writer, ...]]
+    """Event-file writers by folder."""
+
+
+def _tree(members: Sequence[Member]) -> _Tree:
+    folders = frozenset(m.folder for m in members)
+    splits = [f.rpartition("/")[0] for f in folders if f.rpartition("/")[2].lower() in SPLIT_FOLDERS]
+    writers: dict[str, dict[Writer, None]] = defaultdict(dict)
+    for member in members:
+        if member.writer is not None:
+            writers[member.folder][member.writer] = None
+    return _Tree(folders, Counter(splits), {folder: tuple(found) for folder, found in writers.items()})
+
+
+def group(found: Sequence[Found], *, rule: str = "auto") -> list[Group]:
+    """Runs from claimed files. ``rule``: ``auto``, ``folder`` (every folder one run) or ``file``.
+
+    The result is ordered by run name and does not depend on the order of ``found``.
+    """
+    members = [Member(found=f) for f in sorted(found, key=lambda f: f.source.name.split("/"))]
+    if rule == "file":
+        text = "each file is a run (--group file)"
+        return [Group(run=m.found.source.name, members=(m,), grouped_by=text) for m in members]
+    homes: dict[str, list[Member]] = defaultdict(list)
+    why: dict[str, dict[str, None]] = defaultdict(dict)
+    tree = _tree(members)
+    for member in members:
+        home, placed, reasons = _home(member, tree) if rule == "auto" else (member.folder, member, [])
+        homes[home].append(placed)
+        why[home].update(dict.fromkeys(reasons))
+    groups: list[Group] = []
+    for home, placed_here in homes.items():
+        if rule == "folder":
+            text = "each folder is a run (--group folder)"
+            groups.append(Group(run=home, members=tuple(placed_here), grouped_by=text))
+        else:
+            groups += _split_siblings(home, placed_here, list(why[home]))
+    return sorted(groups, key=lambda g: g.run.split("/"))
+
+
+def _home(member: Member, tree: _Tree) -> tuple[str, Member, list[str]]:
+    """(folder of the run, member with its tag prefix and rank, rules used)."""
+    home, prefix, reasons = member.folder, "", list[str]()
+    rank = _rank_of(member.stem)
+    while home:
+        parent, _, base = home.rpartition("/")
+        match = RANK.fullmatch(base)
+        if match:
+            rank = int(match.group(1))
+            reasons.append("rank folders")
+        elif _is_checkpoint(member, base):
+            reasons.append("checkpoint folders")
+        elif base == "files" and WANDB_RUN.match(parent.rpartition("/")[2]):
+            reasons.append("W&B files folder")
+        elif _is_split(home, base, parent, tree):
+            prefix = f"{base}/{prefix}"
+            reasons.append("split folders")
+        else:
+            break
+        home = parent
+    if not reasons and member.writer is not None:
+        ancestor = _writer_ancestor(member.writer, member.folder, tree)
+        if ancestor is not None:
+            prefix = member.folder[len(ancestor) :].strip("/") + "/"
+            return ancestor, replace(member, prefix=prefix, rank=rank), ["add_scalars children of one writer"]
+    return home, replace(member, prefix=prefix, rank=rank), reasons
+
+
+def _is_checkpoint(member: Member, base: str) -> bool:
+    return member.found.loader is not None and member.found.loader.snapshot and bool(CHECKPOINT.match(base))
+
+
+def _is_split(home: str, base: str, parent: str, tree: _Tree) -> bool:
+    """Whether a split folder has a partner: files in its parent, or another split folder beside it."""
+    if base.lower() not in SPLIT_FOLDERS:
+        return False
+    others = tree.split_children.get(parent, 0) - (home in tree.folders)
+    return parent in tree.folders or others > 0
+
+
+def _writer_ancestor(writer: Writer, folder: str, tree: _Tree) -> str | None:
+    """The nearest folder above that holds an event file of the same process."""
+    if writer.host is None:
+        return None
+    while folder:
+        folder = folder.rpartition("/")[0]
+        if any(_same_process(w, writer) for w in tree.writers.get(folder, ())):
+            return folder
+    return None
+
+
+def _same_process(a: Writer, b: Writer) -> bool:
+    if a.host != b.host:
+        return False
+    if a.pid is not None and b.pid is not None:
+        return a.pid == b.pid
+    return (
+        a.pid == b.pid
+        and a.timestamp is not None
+        and b.timestamp is not None
+        and abs(a.timestamp - b.timestamp) <= SAME_START_S
+    )
+
+
+def _rank_of(stem: str) -> int | None:
+    match = MONITOR.match(stem) or RANK.search(stem)
+    return int(match.group(1)) if match else None
+
+
+def _family(stem: str) -> tuple[str, str]:
+    """(stem without rank and split words, split word found)."""
+    bare = MONITOR.sub("monitor", stem)
+    bare = RANK.sub("", bare)
+    words = [w for w in re.split(r"[._\s-]+", bare.lower()) if w]
+    split = next((w for w in words if w in SPLIT_WORDS), "")
+    return "_".join(w for w in words if w not in SPLIT_WORDS), split
+
+
+def _split_siblings(home: str, placed: Sequence[Member], reasons: list[str]) -> list[Group]:
+    """One group for the folder, and one for each sibling log that is a run of its own."""
+    by_format: dict[str, list[Member]] = defaultdict(list)
+    for member in placed:
+        by_format[member.format].append(member)
+    together: list[Member] = []
+    apart: list[Group] = []
+    for format_, same in by_format.items():
+        folders = {m.folder for m in same}
+        whole = format_ == "tensorboard" or same[0].found.loader.snapshot or len(folders) == len(same)  # type: ignore[union-attr]  # claimed
+        if whole:
+            together += same
+            continue
+        families: dict[str, list[Member]] = defaultdict(list)
+        for member in same:
+            families[_family(member.stem)[0]].append(member)
+        if len(families) == 1 and _are_parts(same):
+            together += [_with_split(m) for m in same]
+            reasons.append("rank or split files of one run")
+            continue
+        for members in families.values():
+            apart += _sibling_groups(home, members)
+    groups = list(apart)
+    if together:
+        text = "; ".join(reasons) or ("one folder" if len(together) > 1 else "one file")
+        groups.append(Group(run=home, members=tuple(together), grouped_by=text))
+    return groups
+
+
+def _sibling_groups(home: str, members: Sequence[Member]) -> list[Group]:
+    """Sibling logs of one format: parts of one run where their names say so, else one run each."""
+    if len(members) > 1 and _are_parts(members):
+        name = _join(home, _family(members[0].stem)[0] or members[0].stem)
+        return [
+            Group(
+                run=name,
+                members=tuple(_with_split(m) for m in members),
+                grouped_by="rank or split files of one run",
+            )
+        ]
+    return [
+        Group(run=_join(home, m.stem), members=(m,), grouped_by="sibling files of one format")
+        for m in members
+    ]
+
+
+def _are_parts(members: Sequence[Member]) -> bool:
+    """Whether names tell all members apart by rank or split and by nothing else."""
+    keys = [(m.rank, _family(m.stem)[1]) for m in members]
+    return len(set(keys)) == len(keys) and all(rank is not None or split for rank, split in keys)
+
+
+def _with_split(member: Member) -> Member:
+    split = _family(member.stem)[1]
+    return replace(member, prefix=f"{split}/") if split else member
+
+
+def _join(home: str, name: str) -> str:
+    return f"{home}/{name}" if home else name

@@ -1,0 +1,1 @@
+"""Tables and findings in, figures and pages out: the only room that draws."""

@@ -1,0 +1,175 @@
+"""One function a layer: rows of the drawn frame as artists in one pair of axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from afterrun.plots.registry import Prepared
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from afterrun.plots.theme import Theme
+
+FEW_POINTS = 80
+"""Up to this many points a line shows its points."""
+
+SUPERSEDED = "#A8A8A8"
+
+
+def draw_layers(ax: Axes, frame: pl.DataFrame, roles: Mapping[str, str], theme: Theme) -> None:
+    """All rows of one panel, in the order in which their layers first appear."""
+    for (layer, name), part in frame.group_by("layer", "name", maintain_order=True):
+        artist = _LAYERS.get(str(layer))
+        if artist is not None:
+            artist(ax, part, roles.get(str(name), "other"), theme)
+
+
+def _raw(ax: Axes, part: pl.DataFrame, role: str, theme: Theme) -> None:
+    ax.plot(part["x"], part["y"], color=theme.tint(role, 0.58), lw=theme.thin_pt, zorder=2.2)
+    _lonely(ax, part, theme.tint(role, 0.3), theme)
+
+
+def _band(ax: Axes, part: pl.DataFrame, role: str, theme: Theme) -> None:
+    ax.fill_between(
+        part["x"], part["low"], part["high"], facecolor=theme.colour(role), alpha=0.2, lw=0, zorder=2.4
+    )
+
+
+def _smooth(ax: Axes, part: pl.DataFrame, role: str, theme: Theme) -> None:
+    ax.plot(part["x"], part["y"], color=theme.colour(role), lw=theme.line_pt, zorder=3)
+
+
+def _line(ax: Axes, part: pl.DataFrame, role: str, theme: Theme) -> None:
+    few = len(part) <= FEW_POINTS
+    style: dict[str, Any] = {"marker": "o", "ms": theme.marker_pt, "mec": "white", "mew": 0.5} if few else {}
+    ax.plot(part["x"], part["y"], color=theme.colour(role), lw=0.75 * theme.line_pt, zorder=3.4, **style)
+    if not few:
+        _lonely(ax, part, theme.colour(role), theme)
+
+
+def _lonely(ax: Axes, part: pl.DataFrame, colour: str, theme: Theme) -> None:
+    """Points with a hole on both sides: a line alone would not show them."""
+    y = part["y"].to_numpy()
+    gap = np.concatenate([[True], ~np.isfinite(y), [True]])
+    alone = np.isfinite(y) & gap[:-2] & gap[2:]
+    if alone.any():
+        x = part["x"].to_numpy()[alone]
+        ax.plot(x, y[alone], ls="none", marker="o", ms=0.6 * theme.marker_pt, mfc=colour, mec="none", zorder=3)
+
+
+def _dots(ax: Axes, part: pl.DataFrame, role: str, theme: Theme) -> None:
+    size = theme.marker_pt * (0.75 if len(part) <= 300 else 0.4)
+    ax.plot(
+        part["x"],
+        part["y"],
+        ls="none",
+        marker="o",
+        ms=size,
+        mfc=theme.tint(role, 0.45),
+        mec="none",
+        zorder=2.2,
+    )
+
+
+def _superseded(ax: Axes, part: pl.DataFrame, role: str, theme: Theme) -> None:
+    ax.plot(
+        part["x"], part["y"], color=SUPERSEDED, lw=max(theme.thin_pt, 0.6), ls=(0, (4, 2)), zorder=2, alpha=0.9
+    )
+
+
+def _peak(ax: Axes, part: pl.DataFrame, role: str, theme: Theme) -> None:
+    ax.plot(
+        part["x"],
+        part["y"],
+        ls="none",
+        marker="o",
+        ms=1.5 * theme.marker_pt,
+        mfc="none",
+        mec=theme.colour("accent"),
+        mew=0.25 * theme.marker_pt,
+        zorder=4,
+    )
+
+
+def _best(ax: Axes, part: pl.DataFrame, role: str, theme: Theme) -> None:
+    ax.plot(
+        part["x"],
+        part["y"],
+        ls="none",
+        marker="o",
+        ms=2.1 * theme.marker_pt,
+        mfc="none",
+        mec=theme.colour("ink"),
+        mew=0.28 * theme.marker_pt,
+        zorder=4,
+    )
+
+
+def _shade(ax: Axes, part: pl.DataFrame, role: str, theme: Theme) -> None:
+    for low, high in part.select("x", "x_end").iter_rows():
+        ax.axvspan(low, high, facecolor=theme.tint(role, 0.82), lw=0, zorder=1.1)
+
+
+def _fill(ax: Axes, part: pl.DataFrame, role: str, theme: Theme) -> None:
+    ax.fill_between(part["x"], 0.0, part["y"], facecolor=theme.tint(role, 0.72), lw=0, zorder=1.5)
+
+
+def _bar(ax: Axes, part: pl.DataFrame, role: str, theme: Theme) -> None:
+    low, high = part["low"].to_numpy(), part["high"].to_numpy()
+    ax.barh(
+        low,
+        part["x_end"],
+        height=high - low,
+        align="edge",
+        color=theme.tint(role, 0.45),
+        edgecolor="white",
+        lw=0.3,
+    )
+
+
+_LAYERS: Mapping[str, Callable[[Any, pl.DataFrame, str, Any], None]] = {
+    "raw": _raw,
+    "band": _band,
+    "smooth": _smooth,
+    "line": _line,
+    "dots": _dots,
+    "superseded": _superseded,
+    "peak": _peak,
+    "best": _best,
+    "shade": _shade,
+    "fill": _fill,
+    "bar": _bar,
+}
+
+
+def draw_findings(ax: Axes, prepared: Prepared, theme: Theme) -> None:
+    """The places that the strip names, carried down through a panel: thin poles and quiet tints."""
+    for mark in prepared.marks:
+        if mark.shape == "flag":
+            dashes = "-" if mark.certain else (0, (2.5, 1.8))
+            ax.axvline(mark.xs[0], color=theme.colour(mark.role), lw=0.9, ls=dashes, zorder=1.6)
+        elif mark.shape == "span" and mark.shaded:
+            ax.axvspan(*mark.xs, facecolor=theme.tint(mark.role, 0.88), lw=0, zorder=1)
+
+
+def key_artists(layer: str, role: str, theme: Theme) -> dict[str, Any]:
+    """How the stroke of a legend entry looks; style of ``matplotlib.lines.Line2D``."""
+    colour = theme.colour(role)
+    marker = {"ls": "none", "marker": "o", "mfc": "none"}
+    return {
+        "raw": {"color": theme.tint(role, 0.45), "lw": max(theme.thin_pt, 0.8)},
+        "band": {"color": theme.tint(role, 0.72), "lw": 6.0, "solid_capstyle": "butt"},
+        "shade": {"color": theme.tint(role, 0.75), "lw": 6.0, "solid_capstyle": "butt"},
+        "fill": {"color": theme.tint(role, 0.72), "lw": 6.0, "solid_capstyle": "butt"},
+        "smooth": {"color": colour, "lw": theme.line_pt},
+        "line": {"color": colour, "lw": 0.75 * theme.line_pt, "marker": "o", "ms": theme.marker_pt, "mec": "white", "mew": 0.5, "markevery": [1]},
+        "superseded": {"color": SUPERSEDED, "lw": 0.9, "ls": (0, (4, 2))},
+        "dots": {"ls": "none", "marker": "o", "ms": 0.6 * theme.marker_pt, "mfc": theme.tint(role, 0.45), "mec": "none", "markevery": [1]},
+        "peak": {**marker, "ms": 1.4 * theme.marker_pt, "mec": colour, "mew": 0.25 * theme.marker_pt, "markevery": [1]},
+        "best": {**marker, "ms": 1.7 * theme.marker_pt, "mec": theme.colour("ink"), "mew": 0.25 * theme.marker_pt, "markevery": [1]},
+    }[layer]  # fmt: skip

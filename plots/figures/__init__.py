@@ -1,0 +1,1 @@
+"""One file for one figure, found by walking this folder (see ``afterrun.plots.registry``)."""

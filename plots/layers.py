@@ -1,0 +1,181 @@
+"""Curves as rows of the drawn frame: everything that is decided about a curve before it is drawn.
+
+Smoothing is on all points and on the work scale of the series; only its result is thinned.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from afterrun.analyzer.series import Series
+from afterrun.analyzer.stats import Array
+from afterrun.analyzer.view import Pair
+from afterrun.loaders.names import metric_of
+from afterrun.plots.decimate import envelope, merge_close, segments
+from afterrun.plots.spec import Panel, XAxis, rows
+from afterrun.plots.text import display_name
+
+RAW_LIMIT = 3000
+"""Points of a raw curve at most: more than one lowest and one highest point a pixel column of a page figure."""
+
+SMOOTH_LIMIT = 1500
+
+LOG_FACTOR = 10.0
+"""A positive quantity that spans more than this factor is drawn on a log axis."""
+
+LANE_MERGE = 0.004
+"""Non-finite stretches closer than this share of the axis are one mark."""
+
+OFF_SCALE = 20.0
+"""On a linear axis, points further out than this many times the central 98 % are left off it."""
+
+
+class Axis(NamedTuple):
+    """What the curves of a figure are drawn over."""
+
+    label: str
+    kind: str
+    lead: Series
+
+    def of(self, s: Series) -> Array:
+        """The axis at all points of the series, shape (n,)."""
+        return s.epoch if self.kind == "epoch" and s.epoch is not None else s.x
+
+    def place(self, step: int) -> float:
+        """Where a recorded step stands on this axis."""
+        if self.kind == "epoch" and self.lead.has_step and self.lead.epoch is not None:
+            return float(np.interp(step, self.lead.x, self.lead.epoch))
+        return float(step)
+
+    def window(self, ends: Iterable[Array]) -> XAxis:
+        """The axis over everything that is drawn, with a little air."""
+        all_x = [x for x in ends if len(x)]
+        low, high = min(float(x.min()) for x in all_x), max(float(x.max()) for x in all_x)
+        pad = (high - low) * 0.015 or max(0.5, abs(low) * 1e-6)
+        return XAxis(self.label, low - pad, high + pad, whole=self.kind != "epoch")
+
+
+def axis_for(lead: Series, others: Sequence[Series]) -> tuple[Axis, list[Series]]:
+    """The axis on which ``lead`` can be drawn together with most of ``others``, and those of them.
+
+    Steps where both count the same thing, else epochs where all record them, else the write order.
+    """
+    kind = "step" if lead.has_step else "order"
+    same = [s for s in others if s.has_step == lead.has_step and _same_range(lead, s)]
+    by_epoch = [s for s in others if s.epoch is not None] if lead.epoch is not None else []
+    if len(by_epoch) > len(same) or (kind == "order" and _rising(lead.epoch)):
+        return Axis("epoch", "epoch", lead), by_epoch
+    return Axis("step" if kind == "step" else "write order", kind, lead), same
+
+
+def _same_range(lead: Series, other: Series) -> bool:
+    if len(other) == 1 or len(lead) == 1:
+        return bool(lead.x[0] <= other.x[-1] <= lead.x[-1] or other.x[0] <= lead.x[0] <= other.x[-1])
+    return Pair(train=lead, val=other).same_axis
+
+
+def _rising(epoch: Array | None) -> bool:
+    return epoch is not None and len(epoch) > 1 and bool((np.diff(epoch) > 0).all())
+
+
+def raw_rows(panel: str, s: Series, axis: Axis, *, limit: int = RAW_LIMIT) -> pl.DataFrame:
+    """The envelope of every surviving point, holes included."""
+    x = axis.of(s)
+    kept = envelope(x, s.value, limit)
+    y = np.where(np.isfinite(s.value[kept]), s.value[kept], np.nan)
+    return rows(panel, "raw", s.tag, x[kept], y=y)
+
+
+def smooth_rows(panel: str, s: Series, axis: Axis, *, band: bool = True) -> list[pl.DataFrame]:
+    """The EWMA of all points with its chosen alpha, and the noise band of one sigma; nothing if too short."""
+    if s.smoothing is None:
+        return []
+    x, u = axis.of(s)[s.finite], s.smooth_u
+    y = s.from_work(u)
+    kept = envelope(x, y, SMOOTH_LIMIT)
+    made = [rows(panel, "smooth", s.tag, x[kept], y=y[kept])]
+    if band and s.sigma > 0:
+        low, high = s.from_work(u[kept] - s.sigma), s.from_work(u[kept] + s.sigma)
+        made.insert(0, rows(panel, "band", s.tag, x[kept], low=low, high=high))
+    return made
+
+
+def line_rows(panel: str, s: Series, axis: Axis) -> pl.DataFrame:
+    """A curve of few points as it was recorded, holes included."""
+    return raw_rows(panel, s, axis).with_columns(pl.lit("line").alias("layer"))
+
+
+def superseded_rows(panel: str, s: Series, axis: Axis) -> list[pl.DataFrame]:
+    """What a restart replaced, one dashed line an attempt; only where a step says where it lay."""
+    if not s.superseded or axis.kind != "step":
+        return []
+    lost = s.frame.filter(
+        pl.col("superseded") & pl.col("step").is_not_null() & pl.col("value").is_finite()
+    ).sort("attempt", "step", maintain_order=True)
+    made = []
+    for part in lost.partition_by("attempt", maintain_order=True):
+        x, y = part["step"].to_numpy().astype(np.float64), part["value"].to_numpy()
+        kept = envelope(x, y, RAW_LIMIT)
+        made.append(rows(panel, "superseded", f"{s.tag}#{part['attempt'][0]}", x[kept], y=y[kept]))
+    return made
+
+
+def lane_rows(panel: str, s: Series, axis: Axis, window: XAxis) -> list[pl.DataFrame]:
+    """Stretches where the recorded value is NaN and where it is infinite: rows ``NaN`` and ``∞`` of the lane."""
+    x, made = axis.of(s), []
+    for word, mask in (("NaN", np.isnan(s.value)), ("∞", np.isinf(s.value))):
+        first, last = segments(mask)
+        if len(first):
+            a, b = merge_close(x[first], x[last], LANE_MERGE * (window.high - window.low))
+            made.append(rows(panel, "lane", f"{word} {s.tag}", a, x_end=b))
+    return made
+
+
+def panel_for(
+    name: str, label: str, values: Sequence[Array], *, share: float = 1.0, log: bool | None = None
+) -> Panel:
+    """Limits and scale of a panel that shows these values; log where they are positive and span a factor of 10.
+
+    ``log=False`` keeps it linear.
+    """
+    y = np.concatenate([v[np.isfinite(v)] for v in values])
+    low, high = float(y.min()), float(y.max())
+    if log is None:
+        log = low > 0 and high / low > LOG_FACTOR
+    if log:
+        a, b = max(math.log10(low), -300.0), min(math.log10(high), 300.0)
+        pad = 0.04 * (b - a) or 0.1
+        return Panel(name, f"{label} (log scale)", 10 ** (a - pad), 10 ** (b + pad), log=True, share=share)
+    low, high = _central(y, low, high)
+    pad = 0.05 * (high - low) or max(0.05 * abs(high), 1e-6)
+    bottom = 0.0 if 0 <= low < pad else low - pad
+    return Panel(name, label, bottom, high + pad, share=share)
+
+
+def _central(y: Array, low: float, high: float) -> tuple[float, float]:
+    """The limits without points so far out that they would flatten everything else."""
+    a, b = (float(q) for q in np.quantile(np.clip(y, -1e300, 1e300), (0.01, 0.99)))
+    width = b - a
+    if width > 0 and (high - low) / width > OFF_SCALE:
+        low, high = max(low, a - width / 2), min(high, b + width / 2)
+    return max(low, -1e300), min(high, 1e300)
+
+
+def metric_label(s: Series) -> str:
+    """The quantity on a vertical axis: the canonical metric with its unit, else the tag."""
+    known = metric_of(s.metric) if s.metric else None
+    name = (s.metric or display_name(s.tag, 40)).replace("_", " ")
+    return f"{name}, {known.unit}" if known and known.unit else name
+
+
+SPLIT_WORD = {"train": "train", "val": "validation", "test": "test", "none": ""}
+
+
+def short_name(s: Series) -> str:
+    """What the curve is called at its end: its split, else its metric."""
+    return SPLIT_WORD.get(s.split) or metric_label(s)

@@ -1,0 +1,1 @@
+"""The page, the Markdown and the machine-readable files of a post-mortem."""

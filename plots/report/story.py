@@ -1,0 +1,295 @@
+"""What happened, in sentences: one a run and one for all runs, the same on the page and in the terminal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from afterrun.analyzer.analysis import Analysis
+from afterrun.analyzer.finding import SEVERITY_ORDER, STATUS_ORDER, Finding, rank_order
+from afterrun.analyzer.view import RunView
+from afterrun.plots.report import format as fmt
+
+State = Literal["faulty", "unassessed", "partly", "healthy"]
+"""``partly`` = nothing wrong in what could be checked, but a check that every verdict needs could not look."""
+
+STATE_ORDER: dict[str, int] = {"faulty": 0, "unassessed": 1, "partly": 2, "healthy": 3}
+
+DECISIVE = ("non-finite", "divergence", "overfit")
+"""Codes that must have looked before a run is called healthy."""
+
+ENDED_BADLY = {
+    "crashed": "crashed",
+    "killed": "was killed",
+    "nan": "stopped on NaN",
+    "oom": "ran out of memory",
+}
+
+OUTCOME_WORDS = {
+    "finished": "finished",
+    "running": "still running",
+    "crashed": "crashed",
+    "killed": "killed",
+    "nan": "stopped on NaN",
+    "oom": "out of memory",
+    "stopped": "stopped",
+    "unknown": "end not recorded",
+}
+
+STATUS_WORDS = {
+    "confirmed": "Confirmed: the effect stands clear of the noise",
+    "possible": "Possible: it points this way, but the noise could explain it",
+    "refuted": "Looked, and found fine",
+    "abstained": "Could not look",
+}
+
+
+def worst_first(findings: Iterable[Finding]) -> list[Finding]:
+    """In the order of ``rank_order``, ties broken by what is left."""
+    return sorted(findings, key=lambda f: (*rank_order(f), f.run, f.attempt or 0, f.title))
+
+
+def _looked(findings: Sequence[Finding]) -> set[str]:
+    return {f.code for f in findings if f.status != "abstained"}
+
+
+def state(view: RunView, findings: Sequence[Finding]) -> State:
+    """How the run stands, from its findings and its end."""
+    if view.outcome in ENDED_BADLY or any(f.is_alarm for f in findings):
+        return "faulty"
+    if not _looked(findings):
+        return "unassessed"
+    blind = {f.code for f in findings if f.status == "abstained"} - _looked(findings)
+    return "partly" if blind & set(DECISIVE) else "healthy"
+
+
+def verdict(view: RunView, findings: Sequence[Finding]) -> str:
+    """One line about one run, as it could be pasted into a ticket. Never calm about what nobody saw."""
+    kind = state(view, findings)
+    if kind == "faulty":
+        text = _faulty(view, findings)
+    elif kind == "unassessed":
+        text = f"not assessable: {_why_not(view, findings)}"
+    else:
+        text = _healthy(view, findings, kind)
+    return text + _losses(view)
+
+
+def _faulty(view: RunView, findings: Sequence[Finding]) -> str:
+    alarms = worst_first(f for f in findings if f.is_alarm)
+    end = ENDED_BADLY.get(view.outcome)
+    if not alarms:
+        return f"{end}; {_healthy(view, findings, 'healthy') if _looked(findings) else 'not assessable'}"
+    worst = alarms[0]
+    text = sentence(worst)
+    others = list(dict.fromkeys(f.code for f in alarms if f.code != worst.code))
+    if others:
+        text += f"; also {', '.join(others[:3])}" + (f" and {len(others) - 3} more" if others[3:] else "")
+    return f"{text}; {end}" if end and worst.code not in ("incomplete", "non-finite", "crash") else text
+
+
+def sentence(f: Finding) -> str:
+    """The title of a finding as part of a line: no full stop, its doubt said."""
+    text = f.title.strip().rstrip(".")
+    doubtful = f.status == "possible" and not re.search(r"\b(possib|may|might|perhaps)", text, re.IGNORECASE)
+    return f"possibly: {text}" if doubtful else text
+
+
+def _healthy(view: RunView, findings: Sequence[Finding], kind: State) -> str:
+    looked = _looked(findings)
+    notes = [sentence(f) for f in findings if f.status == "confirmed" and f.code == "still-improving"]
+    text = "healthy" if kind == "healthy" else f"no fault in {fmt.plural(len(looked), 'check')}"
+    if view.outcome == "running":
+        text += " so far, still running"
+    elif notes:
+        text += ", still improving at the end"
+    blind = [f for code in DECISIVE for f in findings if f.code == code and f.status == "abstained"]
+    blind = [f for f in blind if f.code not in looked]
+    if blind and kind == "partly":
+        text += f"; {blind[-1].code} not assessable: {_reason(blind[-1])}"
+    return text
+
+
+def _why_not(view: RunView, findings: Sequence[Finding]) -> str:
+    if view.tables.metrics.is_empty():
+        return "no metric was recorded"
+    blind = [f for f in findings if f.status == "abstained"]
+    first = [f for code in reversed(DECISIVE) for f in blind if f.code == code] or blind
+    return _reason(first[0]) if first else "no check ran"
+
+
+def _reason(f: Finding) -> str:
+    if f.missing:
+        return "; ".join(f.missing[:2])
+    return f.title.strip().rstrip(".")
+
+
+def _losses(view: RunView) -> str:
+    """What of the input was not read whole: a verdict on part of a run says so."""
+    states = view.tables.sources["status"].cast(pl.String)
+    lost = int(states.is_in(["partial", "unreadable"]).sum())
+    if not lost:
+        return ""
+    return f" (read in part: {lost} of {fmt.plural(len(states), 'file')} damaged)"
+
+
+def order_runs(analysis: Analysis) -> list[str]:
+    """Names of all runs, worst first: by state, by their worst finding, by cost, by name."""
+    by_run = group(analysis.findings)
+    return sorted(analysis.views, key=lambda name: _run_key(analysis.views[name], by_run.get(name, [])))
+
+
+def _run_key(view: RunView, findings: Sequence[Finding]) -> tuple[int, int, int, float, int, str]:
+    alarms = [f for f in findings if f.is_alarm]
+    status = min((STATUS_ORDER[f.status] for f in alarms), default=9)
+    severity = min((SEVERITY_ORDER[f.severity] for f in alarms if STATUS_ORDER[f.status] == status), default=9)
+    cost = max((f.wasted_gpu_s or 0.0 for f in alarms), default=0.0)
+    codes = len({f.code for f in alarms})
+    return (STATE_ORDER[state(view, findings)], status, severity, -cost, -codes, view.name)
+
+
+def group(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
+    """Findings by run, order kept."""
+    by_run: dict[str, list[Finding]] = {}
+    for f in findings:
+        by_run.setdefault(f.run, []).append(f)
+    return by_run
+
+
+def most_important(analysis: Analysis, n: int) -> list[Finding]:
+    """At most ``n`` alarms, the dearest first, one for each run and code, other runs before more of the same.
+
+    Severity and certainty come first; a run that is already in the list waits behind its equals.
+    """
+    left = _one_a_kind(f for f in analysis.findings if f.is_alarm)
+    chosen: list[Finding] = []
+    while left and len(chosen) < n:
+        seen = {f.run for f in chosen}
+        best = min(
+            range(len(left)),
+            key=lambda i: (*rank_order(left[i])[:2], left[i].run in seen, i),
+        )
+        chosen.append(left.pop(best))
+    return chosen
+
+
+def _one_a_kind(findings: Iterable[Finding]) -> list[Finding]:
+    first: dict[tuple[str, str], Finding] = {}
+    for f in worst_first(findings):
+        first.setdefault((f.run, f.code), f)
+    return list(first.values())
+
+
+def headline(analysis: Analysis) -> str:
+    """What happened across these runs, in one or two sentences."""
+    by_run = group(analysis.findings)
+    states = {name: state(view, by_run.get(name, [])) for name, view in analysis.views.items()}
+    if not states:
+        return "No run was found."
+    if len(states) == 1:
+        (name,) = states
+        return f"{name}: {verdict(analysis.views[name], by_run.get(name, []))}."
+    faulty = [name for name, s in states.items() if s == "faulty"]
+    rest = _rest(states, len(states))
+    if not faulty:
+        return rest
+    kinds = _kinds(analysis, faulty, by_run)
+    cost = [f.wasted_gpu_s for name in faulty for f in by_run.get(name, []) if f.is_alarm and f.wasted_gpu_s]
+    first = f"Something went wrong in {len(faulty):,} of {len(states):,} runs: {kinds}."
+    if cost:
+        first = first[:-1] + f", {fmt.gpu_time(_dearest(faulty, by_run))} lost at the least."
+    return first if len(faulty) == len(states) else f"{first} {rest}"
+
+
+def _dearest(names: Sequence[str], by_run: dict[str, list[Finding]]) -> float:
+    """Sum over runs of the dearest finding of each: a lower bound, because costs of one run overlap."""
+    return sum(max((f.wasted_gpu_s or 0.0 for f in by_run.get(n, []) if f.is_alarm), default=0.0) for n in names)
+
+
+def _kinds(analysis: Analysis, faulty: Sequence[str], by_run: dict[str, list[Finding]]) -> str:
+    runs_with: dict[str, int] = {}
+    for name in faulty:
+        alarms = worst_first(f for f in by_run.get(name, []) if f.is_alarm)
+        label = alarms[0].code if alarms else ENDED_BADLY[analysis.views[name].outcome]
+        runs_with[label] = runs_with.get(label, 0) + 1
+    ranked = sorted(runs_with.items(), key=lambda kv: (-kv[1], kv[0]))
+    parts = [f"{code} in {n:,}" for code, n in ranked[:4]]
+    if ranked[4:]:
+        parts.append(f"other faults in {sum(n for _, n in ranked[4:]):,}")
+    return ", ".join(parts)
+
+
+def _rest(states: dict[str, State], total: int) -> str:
+    healthy = sum(s == "healthy" for s in states.values())
+    blind = sum(s in ("partly", "unassessed") for s in states.values())
+    if healthy == total:
+        return f"All {total:,} runs are healthy."
+    if blind == total:
+        return f"No fault was found in {total:,} runs, but none could be checked in full."
+    parts = [f"{healthy:,} {'is' if healthy == 1 else 'are'} healthy"] if healthy else []
+    if blind:
+        parts.append(f"{blind:,} could not be checked in full")
+    text = ", ".join(parts) + "."
+    return f"Of {total:,} runs {text}" if healthy + blind == total else text
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the terminal's verdict list: one run, or several healthy ones that are alike."""
+
+    label: str
+    runs: tuple[str, ...]
+    text: str
+    wasted_gpu_s: float | None = None
+
+
+def lines(analysis: Analysis) -> list[Line]:
+    """A verdict line for every run, worst first; healthy runs whose names differ by a number share one."""
+    by_run = group(analysis.findings)
+    out: list[Line] = []
+    alike: dict[tuple[str, str], list[str]] = {}
+    for name in order_runs(analysis):
+        view, findings = analysis.views[name], by_run.get(name, [])
+        text = verdict(view, findings)
+        if state(view, findings) == "healthy":
+            alike.setdefault((re.sub(r"\d+", "#", name), text), []).append(name)
+            continue
+        costs = [f.wasted_gpu_s for f in findings if f.is_alarm and f.wasted_gpu_s is not None]
+        out.append(Line(name, (name,), text, max(costs, default=None)))
+    for (_, text), names in alike.items():
+        out.append(Line(_label(names), tuple(names), text + _spread(analysis, names)))
+    return out
+
+
+def _label(names: Sequence[str]) -> str:
+    """``seed{1..5}`` for names that differ in one number only."""
+    if len(names) == 1:
+        return names[0]
+    parts = [re.split(r"(\d+)", n) for n in names]
+    holes = [i for i in range(1, len(parts[0]), 2) if len({p[i] for p in parts}) > 1]
+    if len(holes) != 1:
+        return f"{names[0]} … {names[-1]}"
+    numbers = sorted((p[holes[0]] for p in parts), key=lambda t: (int(t), t))
+    whole = [int(t) for t in numbers]
+    dense = whole == list(range(whole[0], whole[-1] + 1))
+    inner = f"{numbers[0]}..{numbers[-1]}" if dense and len(numbers) > 2 else ",".join(numbers[:6])
+    inner += ",…" if not dense and len(numbers) > 6 else ""
+    return "".join(f"{{{inner}}}" if i == holes[0] else t for i, t in enumerate(parts[0]))
+
+
+def _spread(analysis: Analysis, names: Sequence[str]) -> str:
+    """How many runs share the line, and mean and standard deviation of their last objective."""
+    if len(names) < 2:
+        return ""
+    curves = [analysis.views[n].train_loss for n in names]
+    last = [float(s.y[-1]) for s in curves if s is not None and len(s.y)]
+    if len(last) < len(names):
+        return f" ({len(names):,} runs)"
+    mean, sd = float(np.mean(last)), float(np.std(last, ddof=1))
+    metric = next(s.metric or s.tag for s in curves if s is not None)
+    return f" ({len(names):,} runs, {metric} {fmt.number(mean)} ± {fmt.number(sd, 2)})"

@@ -1,0 +1,159 @@
+"""The Python face: ``afterrun.analyze(path)`` and the result it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from afterrun.analyzer.analysis import Analysis
+from afterrun.analyzer.finding import Finding
+from afterrun.analyzer.pipeline import analyse
+from afterrun.analyzer.registry import build
+from afterrun.loaders.collect import LoadOptions, collect
+from afterrun.loaders.errors import NothingToAnalyseError
+from afterrun.paths import opened
+from afterrun.settings import Settings, load, name_overrides, now_ns, pairs
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as MplFigure
+
+
+class Result:
+    """What ``analyze`` found. Frames are polars; ``.to_pandas()`` is one call away."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        self.analysis = analysis
+
+    @property
+    def tables(self) -> Any:
+        """All nine tables of the unified schema."""
+        return self.analysis.collection.tables
+
+    @property
+    def metrics(self) -> pl.DataFrame:
+        """All metric values, one row an observation."""
+        return self.analysis.collection.tables.metrics
+
+    @cached_property
+    def findings(self) -> pl.DataFrame:
+        """Findings as a frame: code, status, severity, run, title, step, wasted_gpu_s; worst first."""
+        rows = [
+            _finding_row(f) for run in self.runs["run"].cast(pl.String) for f in self.analysis.of_run(run)
+        ]
+        return pl.DataFrame(rows, schema=_FINDING_COLUMNS)
+
+    @property
+    def runs(self) -> pl.DataFrame:
+        """One row a run."""
+        return self.analysis.collection.tables.runs
+
+    @cached_property
+    def figures(self) -> Figures:
+        """Figures by name (one run) or by ``run/name``; drawn when asked for."""
+        return Figures(self.analysis)
+
+    def __repr__(self) -> str:
+        """The verdict of each run, a line each."""
+        from afterrun.plots.report.story import headline, order_runs, verdict  # noqa: PLC0415  # drawing side, lazy
+
+        views = self.analysis.views
+        verdicts = [f"{n}  {verdict(views[n], self.analysis.of_run(n))}" for n in order_runs(self.analysis)]
+        return "\n".join([headline(self.analysis), *verdicts])
+
+    def _repr_html_(self) -> str:
+        from html import escape  # noqa: PLC0415  # notebooks only
+
+        body = "<br>".join(escape(line) for line in repr(self).splitlines())
+        return f"<div>{body}</div>{self.findings._repr_html_()}"
+
+
+class Figures(Mapping[str, "MplFigure"]):
+    """Figures of the runs, drawn on access; keys without a figure to draw are absent."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        from afterrun.plots.registry import Prepared, figures  # noqa: PLC0415  # drawing side, lazy
+
+        self._ready: dict[str, tuple[Any, Prepared]] = {}
+        single = len(analysis.views) == 1
+        for run, view in analysis.views.items():
+            for name, figure in figures().items():
+                prepared = figure.prepare(view, analysis.of_run(run))
+                if isinstance(prepared, Prepared):
+                    self._ready[name if single else f"{run}/{name}"] = (figure, prepared)
+
+    def __getitem__(self, key: str) -> MplFigure:
+        from afterrun.plots.theme import Theme  # noqa: PLC0415  # drawing side, lazy
+
+        figure, prepared = self._ready[key]
+        drawn: MplFigure = figure.draw(prepared, Theme())
+        return drawn
+
+    def __iter__(self) -> Any:
+        return iter(self._ready)
+
+    def __len__(self) -> int:
+        return len(self._ready)
+
+
+def analyze(
+    *paths: str | Path,
+    settings: Settings | None = None,
+    map: Mapping[str, str] | None = None,  # noqa: A002  # the word of the command line
+    pairs_: Iterable[str] = (),
+) -> Result:
+    """Read everything below the paths and diagnose every run.
+
+    ``map`` gives the meaning of tags (``{"dev/xent": "loss:val"}``), ``pairs_`` pairs of tags
+    (``["train/loss=dev/xent"]``). Raises ``NothingToAnalyseError`` where no log is found.
+    """
+    chosen = settings or load(None, {"metrics": dict(map or {}), "pairs": list(pairs_)})
+    with opened([str(p) for p in paths]) as ready:
+        return Result(analyse_paths(ready, chosen))
+
+
+def analyse_paths(paths: list[Path], settings: Settings, **progress: Any) -> Analysis:
+    """Collection and passes for ready paths; the shared road of the API and the command line."""
+    options = LoadOptions(
+        group=settings.group,
+        verify=settings.verify,
+        overrides=name_overrides(settings),
+        now_ns=now_ns(settings),
+    )
+    passes = build(settings.passes)
+    given = pairs(settings)
+    collection = collect(paths, options, progress.get("reading"))
+    if not collection.runs:
+        seen = len(collection.unclaimed)
+        raise NothingToAnalyseError(
+            f"no training log found ({seen} files looked at); 'afterrun inspect PATH' says what each one is"
+        )
+    return analyse(collection, passes, pairs=given, progress=progress.get("analysing"))
+
+
+_FINDING_COLUMNS = {
+    "run": pl.String,
+    "code": pl.String,
+    "status": pl.String,
+    "severity": pl.String,
+    "title": pl.String,
+    "step": pl.Int64,
+    "step_end": pl.Int64,
+    "wasted_gpu_s": pl.Float64,
+}
+
+
+def _finding_row(f: Finding) -> dict[str, Any]:
+    return {
+        "run": f.run,
+        "code": f.code,
+        "status": f.status,
+        "severity": f.severity,
+        "title": f.title,
+        "step": f.where.step_start,
+        "step_end": f.where.step_end,
+        "wasted_gpu_s": f.wasted_gpu_s,
+    }

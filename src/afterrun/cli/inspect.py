@@ -1,0 +1,128 @@
+"""``afterrun inspect PATH...``: what is here, what is readable, and why not."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from afterrun.cli.console import out, plain, printable, progress
+from afterrun.cli.options import reading, settings_from
+from afterrun.loaders.errors import NothingToAnalyseError
+from afterrun.paths import opened
+
+NOTHING = NothingToAnalyseError.exit_code
+
+
+@click.command(help="What is here, what is readable, and why not.")
+@reading
+@click.option("--json", "as_json", is_flag=True, help="One JSON document (version 1) on standard output.")
+def command(paths: tuple[str, ...], as_json: bool, **flags: Any) -> int:
+    """Print the inventory; exit code 3 where no run was found."""
+    from afterrun.analyzer.inventory import inventory  # noqa: PLC0415  # polars, when something is read
+    from afterrun.loaders.collect import LoadOptions, collect  # noqa: PLC0415
+    from afterrun.settings import name_overrides, now_ns  # noqa: PLC0415
+
+    settings = settings_from(flags)
+    options = LoadOptions(
+        group=settings.group,
+        verify=settings.verify,
+        overrides=name_overrides(settings),
+        now_ns=now_ns(settings),
+    )
+    with progress() as bar, opened(paths) as ready:
+        document = inventory(collect(ready, options, bar("reading")))
+    if as_json:
+        json.dump(document, sys.stdout, ensure_ascii=False, allow_nan=False)
+        sys.stdout.write("\n")
+    else:
+        _print(document)
+    return 0 if document["runs"] else NOTHING
+
+
+def _print(document: dict[str, Any]) -> None:
+    console = out()
+    for number, run in enumerate(document["runs"]):
+        if number:
+            console.print()
+        console.print(plain(run["run"], "bold"), plain("  " + _heading(run), "dim"))
+        for note in run["notes"]:
+            console.print(plain(f"  {note}", "dim"))
+        console.print(_sources(run))
+        if run["metrics"]:
+            console.print(_metrics(run))
+    if document["unclaimed"]:
+        console.print()
+        console.print(plain(f"Not read ({len(document['unclaimed'])})", "bold"))
+        table = _table("file", "why")
+        for file in document["unclaimed"]:
+            table.add_row(plain(file["path"]), plain(file["reason"], "dim"))
+        console.print(table)
+    if not document["runs"]:
+        console.print(plain("No training log found."))
+
+
+def _heading(run: dict[str, Any]) -> str:
+    parts = [
+        f"{run['attempts']} attempts" if run["attempts"] > 1 else "",
+        "" if run["outcome"] == "unknown" else run["outcome"],
+        run["grouped_by"],
+    ]
+    return " · ".join(p for p in parts if p)
+
+
+def _table(*columns: str, right: tuple[str, ...] = ()) -> Any:
+    from rich.table import Table  # noqa: PLC0415  # tables only
+
+    table = Table(box=None, padding=(0, 2, 0, 2), header_style="dim", pad_edge=False)
+    for name in columns:
+        table.add_column(
+            name, justify="right" if name in right else "left", overflow="fold", no_wrap=name in right
+        )
+    return table
+
+
+def _sources(run: dict[str, Any]) -> Any:
+    table = _table("  source", "format", "read", "note", right=("read",))
+    for s in run["sources"]:
+        rows = sum(s["rows"].values())
+        read = f"{rows:,}" if rows else s["status"]
+        note = s["note"] + (f"; {s['damaged']:,} damaged" if s["damaged"] else "")
+        style = "" if s["status"] == "read" else "yellow" if s["status"] == "partial" else "dim"
+        table.add_row(
+            plain("  " + Path(s["path"]).name, style), s["format"], read, plain(note.lstrip("; "), "dim")
+        )
+    return table
+
+
+def _metrics(run: dict[str, Any]) -> Any:
+    ranks = any(m["rank"] is not None for m in run["metrics"])
+    names = ["  metric", *(["rank"] if ranks else []), "split", "tag", "points", "steps", "last", "range"]
+    table = _table(*names, right=("points", "last"))
+    for m in run["metrics"]:
+        steps = "" if m["first_step"] is None else f"{m['first_step']:,} .. {m['last_step']:,}"
+        points = f"{m['points']:,}" + (f" +{m['superseded']:,}" if m["superseded"] else "")
+        strange = [f"{m[k]:,} {k}" for k in ("nan", "inf") if m[k]]
+        limits = "" if m["min"] is None else f"{_short(m['min'])} .. {_short(m['max'])}"
+        cells = [
+            plain("  " + (m["metric"] or "?")),
+            *([plain("" if m["rank"] is None else str(m["rank"]))] if ranks else []),
+        ]
+        split = "" if m["split"] == "none" else m["split"]
+        table.add_row(
+            *cells,
+            split,
+            plain(m["tag"]),
+            points,
+            steps,
+            _short(m["last"]),
+            plain(", ".join([limits, *strange]).strip(", ")),
+        )
+    return table
+
+
+def _short(x: Any) -> str:
+    return "" if x is None else printable(x) if isinstance(x, str) else f"{x:,.4g}"
