@@ -47,9 +47,10 @@ def find_repeats(value: Array) -> Repeats | None:
     usual = int(np.median(inner))
     if usual < 2 or np.count_nonzero(inner == usual) < MIN_BLOCKS - 2:
         return None
-    if np.count_nonzero(inner % usual == 0) < REGULAR_SHARE * len(inner) or max(lengths[0], lengths[-1]) > usual:
+    if (
+        np.count_nonzero(inner % usual == 0) < REGULAR_SHARE * len(inner)
+        or max(lengths[0], lengths[-1]) > usual
+    ):
         return None
-    rows = np.concatenate(
-        [np.arange(a, a + size, usual) for a, size in zip(starts, lengths, strict=True)]
-    )
+    rows = np.concatenate([np.arange(a, a + size, usual) for a, size in zip(starts, lengths, strict=True)])
     return Repeats(rows=rows.astype(np.int64), length=usual)

@@ -22,7 +22,7 @@ LEVEL_POINTS = 11
 FALLEN_SHARE = 0.8
 """An excursion has begun to fall once it is below this share of its height."""
 
-FIRST_CHUNK = 256
+FIRST_CHUNK = 512
 LARGEST_CHUNK = 16384
 
 
@@ -62,6 +62,8 @@ class Excursion:
     scale: float
     height: float
     """Peak above the level, work scale."""
+    held: int
+    """Points in a row from the start that stay above half the limit: noise does not hold, a spike does."""
     returned: bool
 
     @property
@@ -99,14 +101,18 @@ def expect(a: Array, rule: Rule) -> tuple[Array, Array]:
 
     ``a`` and both results have shape (n,), work scale.
     """
-    s = pl.Series(a)
-    level = s.rolling_median(LEVEL_POINTS, min_samples=1).shift(1)
-    error = s - level
-    bias = error.rolling_median(rule.window, min_samples=5).shift(1)
+    level = _trailing_median(a, LEVEL_POINTS, 1)
+    error = a - level
+    bias = _trailing_median(error, rule.window, 5)
     # the first bias needs 5 errors, the first error one point before it
-    needed = max(1, rule.min_points - 6)
-    spread = (error - bias).abs().rolling_median(rule.window, min_samples=needed).shift(1)
-    return (level + bias).fill_null(np.nan).to_numpy(), MAD_TO_SD * spread.fill_null(np.nan).to_numpy()
+    spread = _trailing_median(np.abs(error - bias), rule.window, max(1, rule.min_points - 6))
+    return level + bias, MAD_TO_SD * spread
+
+
+def _trailing_median(a: Array, window: int, min_points: int) -> Array:
+    """Median of the ``window`` points before each one, NaN ones left out; NaN where there are too few."""
+    s = pl.Series(a, nan_to_null=True).rolling_median(window, min_samples=min_points).shift(1)
+    return s.fill_null(np.nan).to_numpy()
 
 
 def _follow(u: Array, start: int, level: float, scale: float, rule: Rule) -> Excursion:
@@ -132,6 +138,7 @@ def _follow(u: Array, start: int, level: float, scale: float, rule: Rule) -> Exc
         level=level,
         scale=scale,
         height=float(above[:end].max()),
+        held=int(np.argmin(np.append(above[:end] > 0.5 * max(rule.z_min * scale, rule.rise_min), False))),
         returned=bool(len(ends)),
     )
 

@@ -9,6 +9,7 @@ import polars as pl
 
 from afterrun.analyzer.finding import jsonable
 from afterrun.loaders.collection import Collection
+from afterrun.loaders.names import direction, metric_of
 from afterrun.loaders.schema import Tables
 
 VERSION = 1
@@ -53,7 +54,9 @@ def inventory(collection: Collection) -> dict[str, Any]:
                     }
                     for s in sources.get(run, [])
                 ],
-                "metrics": [{k: v for k, v in m.items() if k != "run"} for m in metrics.get(run, [])],
+                "metrics": [
+                    {k: v for k, v in m.items() if k != "run"} for m in sorted(metrics.get(run, []), key=_reading_order)
+                ],
                 "params": {p["key"]: _from_json(p["value"]) for p in params.get(run, [])},
                 "spans": {"rows": spans.get(run, 0)},
                 "devices": [],
@@ -95,6 +98,18 @@ def metric_summary(metrics: pl.DataFrame) -> pl.DataFrame:
             finite.max().alias("max"),
         )
     )
+
+
+_KINDS = ("loss", "quality", "rate", "gradient", "throughput", "time", "memory", "other", "axis")
+_SPLITS = ("train", "none", "val", "test")
+
+
+def _reading_order(m: dict[str, Any]) -> tuple[int, str, int, str, int]:
+    """What people look for first stands first: losses, train before val; axes last."""
+    known = metric_of(m["metric"]) if m["metric"] else None
+    kind = known.kind if known else "loss" if direction(m["metric"]) else "other"
+    rank = -1 if m["rank"] is None else m["rank"]
+    return _KINDS.index(kind), m["metric"] or "", _SPLITS.index(m["split"]), m["tag"], rank
 
 
 def _sample_summary(samples: pl.DataFrame) -> pl.DataFrame:

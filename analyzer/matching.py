@@ -67,7 +67,7 @@ class Matched:
     def train_since(self, i: int) -> Array:
         """Finite training values on the work scale (lower is better) from the i-th evaluation to the end."""
         train_x, val_x = axes(self.pair, self.axis, self.rows)
-        return self.pair.train.cost[train_x > val_x[i]]
+        return np.asarray(self.pair.train.cost[train_x > val_x[i]], dtype=np.float64)
 
 
 def match(pair: Pair) -> Matched | str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from afterrun.analyzer.stats import Array
 
@@ -91,12 +92,13 @@ def prechelt(val: Array, train: Array) -> dict[str, int | None]:
     ends = val[STRIP - 1 :: STRIP]
     rose = np.diff(ends) > 0
     for s in (2, 3, 4, 6, 8):
-        runs = np.lib.stride_tricks.sliding_window_view(rose, s).all(axis=1) if len(rose) >= s else rose[:0]
-        first = _first(runs)
+        first = None
+        if len(rose) >= s:
+            first = _first(np.asarray(np.lib.stride_tricks.sliding_window_view(rose, s).all(axis=1)))
         found[f"UP_{s}"] = None if first is None else (first + s + 1) * STRIP - 1
     return found
 
 
-def _first(mask: np.ndarray) -> int | None:
+def _first(mask: npt.NDArray[np.bool_]) -> int | None:
     hits = np.flatnonzero(mask)
     return int(hits[0]) if len(hits) else None

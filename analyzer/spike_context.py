@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,11 +27,15 @@ def olmo_spike_score_pct(y: Array) -> float:
 
     The window holds the points before the one judged. ``y`` finite, shape (n,); percent.
     """
-    s = pl.Series(y)
-    mean = s.rolling_mean(OLMO_WINDOW, min_samples=FEWEST).shift(1)
-    sd = s.rolling_std(OLMO_WINDOW, min_samples=FEWEST).shift(1)
-    far = ((s - mean).abs() >= OLMO_SD * sd) & (sd > 0)
-    return 100.0 * float(far.sum()) / len(y) if len(y) else 0.0
+    n = np.arange(len(y))
+    first = np.maximum(n - OLMO_WINDOW, 0)
+    held = np.maximum(n - first, 1)
+    centred = y - (np.mean(y) if len(y) else 0.0)  # keeps the sums of squares small
+    total, squares = (np.concatenate([[0.0], np.cumsum(centred**k)]) for k in (1, 2))
+    mean = (total[n] - total[first]) / held
+    sd = np.sqrt(np.maximum((squares[n] - squares[first]) / held - mean**2, 0.0))
+    far = (n >= FEWEST) & (sd > 0) & (np.abs(centred - mean) >= OLMO_SD * sd)
+    return 100.0 * float(far.sum()) / max(len(y), 1)
 
 
 def megatron_spiky_points(y: Array) -> int:
@@ -52,10 +55,9 @@ def zclip_points(grad: Array) -> int:
     if len(grad) <= FEWEST:
         return 0
     s = pl.Series(grad)
-    with warnings.catch_warnings():
-        mean = s.ewm_mean(alpha=1.0 - ZCLIP_DECAY, adjust=True).shift(1)
-        sd = s.ewm_std(alpha=1.0 - ZCLIP_DECAY, adjust=True).shift(1)
-    return int(((s - mean)[FEWEST:] > ZCLIP_Z * sd[FEWEST:]).sum())
+    mean = s.ewm_mean(alpha=1.0 - ZCLIP_DECAY, adjust=True).to_numpy()[:-1]
+    sd = s.ewm_std(alpha=1.0 - ZCLIP_DECAY, adjust=True).to_numpy()[:-1]
+    return int((grad[1:] - mean > ZCLIP_Z * sd)[FEWEST - 1 :].sum())
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afterrun.analyzer.stats import Array, detrend, effective_n, lag1, noise_scale, running_median, trend
+from afterrun.analyzer.stats import Array, effective_n, noise_scale, running_median, trend
 
 WINDOW_SHARE = 0.07
 """Running median over max(3, 7 %) of the evaluations."""
 
 MEDIAN_SE = 1.2533
 """Standard error of a median relative to that of a mean, normal errors."""
+
+MIN_RESIDUALS = 8
+"""Stretches with fewer points say nothing about autocorrelation."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,14 +28,15 @@ class Turn:
     """Index of the minimum of the running median: the onset."""
     low: int
     high: int
-    """First and last index that can be told no better than the minimum (its interval)."""
+    """First and last index that cannot be told from the minimum (its interval)."""
     rise: float
     """End level minus level around the minimum."""
     se: float
-    """Standard error of ``rise``, widened for autocorrelation of the tail."""
+    """Standard error of ``rise``, widened for autocorrelation."""
     p_up: float
     """One-sided p value of a rising trend after the minimum."""
     sigma: float
+    """Noise of one evaluation."""
     after: int
     """Points after the minimum."""
 
@@ -41,19 +45,41 @@ def turning_point(cost: Array, *, skip: int = 0) -> Turn:
     """Minimum, rise and trend of a cost curve of n >= 3 points; the first ``skip`` points give no noise.
 
     rise = median(last q) - median(q around the minimum) with q = max(3, a quarter of the tail), and
-    se = 1.2533 sigma sqrt(2 / q_eff).
+    se = 1.2533 sigma sqrt(2 / q_eff). A minimum picked from a wandering curve always has a rise after
+    it, so both sigma and q_eff allow for lag-1 autocorrelation.
     """
     n = len(cost)
     k = max(3, round(WINDOW_SHARE * n) | 1)
     smooth = running_median(cost, k)
     best = int(np.argmin(smooth))
-    sigma = noise_scale(cost[min(skip, n - 3) :])
     tail = cost[best:]
+    r1 = _wander(cost[max(0, min(skip, best)) : best], tail)
+    sigma = noise_scale(cost[min(skip, n - 3) :]) / math.sqrt((6.0 - 8.0 * r1 + 2.0 * r1 * r1) / 6.0)
     q = max(3, len(tail) // 4)
     around = cost[max(0, best - q // 2) : best + q // 2 + 1]
     rise = float(np.median(tail[-q:]) - np.median(around))
-    r1 = lag1(detrend(tail)) if len(tail) >= 8 else 0.0
-    se = MEDIAN_SE * sigma * math.sqrt(2.0 / effective_n(q, r1))
+    se = MEDIAN_SE * sigma * math.sqrt(2.0 / max(1.0, effective_n(q, r1)))
     near = np.flatnonzero(smooth <= smooth[best] + sigma / math.sqrt(k))
     p_up = trend(tail).p_up if len(tail) >= 4 else 1.0
     return Turn(smooth, best, int(near[0]), int(near[-1]), rise, se, p_up, sigma, n - 1 - best)
+
+
+def _wander(before: Array, after: Array) -> float:
+    """Lag-1 autocorrelation in [0, 0.9] about a parabola fitted to each side, corrected for its bias.
+
+    The estimate of a short stretch is low by about 2 (1 + r) / n; both sides are pooled.
+    """
+    shared = total = 0.0
+    longest = 0
+    for y in (before[-len(after) :], after):
+        if len(y) < MIN_RESIDUALS:
+            continue
+        basis = np.vander(np.linspace(-1.0, 1.0, len(y)), 3)
+        e = y - basis @ np.linalg.lstsq(basis, y, rcond=None)[0]
+        shared += float(e[1:] @ e[:-1])
+        total += float(e @ e)
+        longest = max(longest, len(y))
+    if total <= 0.0:
+        return 0.0
+    r = shared / total
+    return min(max(r + 2.0 * (1.0 + r) / longest, 0.0), 0.9)

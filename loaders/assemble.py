@@ -10,7 +10,7 @@ import polars as pl
 
 from afterrun.loaders.attempts import FileSpan, Place, mark_superseded, place_files, restarts_within
 from afterrun.loaders.grouping import Member
-from afterrun.loaders.names import Name, resolve
+from afterrun.loaders.names import Name, canonical, resolve
 from afterrun.loaders.schema import LOADER_COLUMNS, SCHEMAS, Status, Tables
 
 OTHER_TABLES = ("histograms", "spans", "samples", "kernels", "marks", "params")
@@ -129,14 +129,18 @@ def _repeated_snapshots(rows: pl.DataFrame, files: Sequence[Loaded]) -> dict[int
 
 
 def _places(rows: pl.DataFrame, files: Sequence[Loaded], repeats: Mapping[int, int]) -> dict[int, Place]:
-    """Attempt and rank of every file; ranks told by file names are placed one by one."""
+    """Attempt and rank of every file; ranks told by file names, and formats, are placed one by one.
+
+    Two formats in one run are two records of the same training, never two trainings.
+    """
     spans = _file_spans(rows, files)
-    by_rank: dict[int | None, list[FileSpan]] = {}
+    apart: dict[tuple[int | None, str], list[FileSpan]] = {}
     for span in spans:
+        member = files[span.source].member
         if span.source not in repeats:
-            by_rank.setdefault(files[span.source].member.rank, []).append(span)
+            apart.setdefault((member.rank, member.format), []).append(span)
     places: dict[int, Place] = {}
-    for rank, mine in by_rank.items():
+    for (rank, _), mine in apart.items():
         for source, place in place_files(mine).items():
             places[source] = place if rank is None else replace(place, rank=rank)
     for i in sorted(repeats, reverse=True):
@@ -165,7 +169,7 @@ def _file_spans(rows: pl.DataFrame, files: Sequence[Loaded]) -> list[FileSpan]:
         writer = loaded.member.writer
         process = None
         if writer is not None and writer.host is not None:
-            process = (writer.host, str(writer.pid if writer.pid is not None else writer.timestamp))
+            process = (writer.host, str(writer.pid if writer.pid is not None else writer.started_s))
         spans.append(
             FileSpan(
                 source=i,
@@ -210,10 +214,14 @@ def _number_attempts(
 
 
 def _inside_files(rows: pl.DataFrame) -> tuple[dict[int, list[int]], dict[int, list[str]]]:
-    """({file: seq of each new attempt}, {file: tags whose step counter is cyclic})."""
+    """({file: seq of each new attempt}, {file: tags whose step counter is cyclic}).
+
+    Axis tags are passed over: rows of several counters meet in them.
+    """
     begins: dict[int, list[int]] = {}
     cyclic: dict[int, list[str]] = {}
-    stepped = rows.filter(pl.col("step").is_not_null())
+    axes = [t for t in rows["tag"].unique().cast(pl.String) if canonical(t).kind == "axis"]
+    stepped = rows.filter(pl.col("step").is_not_null() & ~pl.col("tag").is_in(axes))
     for mine in stepped.partition_by("_source", maintain_order=True):
         i = int(mine["_source"][0])
         codes = mine["tag"].to_physical().to_numpy().astype(np.int64)

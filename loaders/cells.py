@@ -60,27 +60,29 @@ def is_nothing(text: str) -> bool:
     return text.strip().lower() in NOTHING
 
 
-def numbers(cells: pl.Series, *, decimal_comma: bool = False) -> tuple[pl.Series, pl.Series]:
-    """Numbers of a column (Float64, null where there is none) and a mask of its words.
+def numbers(cells: pl.Series, *, decimal_comma: bool = False) -> tuple[pl.Series, pl.Series | None]:
+    """Numbers of a column (Float64, null where there is none) and a mask of its words, None if it has none.
 
     ``cells`` are Float64 already (a plain block) or String, not yet stripped. A cell that is neither a
     number nor nothing is a word: True in the mask.
     """
     if cells.dtype == pl.Float64:
-        return cells, pl.repeat(False, len(cells), dtype=pl.Boolean, eager=True)
+        return cells, None
     stripped = cells.str.strip_chars()
     values = pl.repeat(None, len(cells), dtype=pl.Float64, eager=True)
     if not decimal_comma:
         values = stripped.cast(pl.Float64, strict=False)
     open_cells = values.is_null() & stripped.is_not_null() & (stripped != "")
     if not open_cells.any():
-        return values, open_cells
+        return values, None
     rest = stripped.filter(open_cells)
     texts = rest.unique(maintain_order=True).to_list()
     found = {t: number(t, decimal_comma=decimal_comma) for t in texts}
     read = rest.replace_strict(texts, [found[t] for t in texts], return_dtype=pl.Float64)
     values = values.scatter(open_cells.arg_true(), read)
     words = {t for t in texts if found[t] is None and not is_nothing(t)}
+    if not words:
+        return values, None
     return values, stripped.is_in(list(words)).fill_null(False) & values.is_null()
 
 

@@ -119,7 +119,8 @@ class _Line:
 
 def _content(lines: Sequence[str]) -> tuple[list[_Line], list[_Line]]:
     """Lines that can be header or rows, and comment lines."""
-    content, comments = [], []
+    content: list[_Line] = []
+    comments: list[_Line] = []
     for i, text in enumerate(lines[:LAYOUT_LINES]):
         plain = text.strip().strip("\0")
         if plain:

@@ -180,9 +180,9 @@ def _same_process(a: Writer, b: Writer) -> bool:
         return a.pid == b.pid
     return (
         a.pid == b.pid
-        and a.timestamp is not None
-        and b.timestamp is not None
-        and abs(a.timestamp - b.timestamp) <= SAME_START_S
+        and a.started_s is not None
+        and b.started_s is not None
+        and abs(a.started_s - b.started_s) <= SAME_START_S
     )
 
 

@@ -77,6 +77,12 @@ def float64(view: memoryview, at: int) -> float:
     return number
 
 
+def float32(view: memoryview, at: int) -> float:
+    """The float at ``at``, widened."""
+    number: float = struct.unpack_from("<f", view, at)[0]
+    return number
+
+
 def text(view: memoryview, at: int, end: int) -> str:
     """The string at ``view[at:end]``; what is not UTF-8 becomes U+FFFD."""
     return bytes(view[at:end]).decode("utf-8", "replace")

@@ -20,11 +20,10 @@ from afterrun.loaders.protowire import (
     signed,
 )
 
-SIMPLE, IMAGE, HISTO, AUDIO, TENSOR = 2, 4, 5, 6, 8
+SIMPLE, OLD_HISTOGRAM, IMAGE, HISTO, AUDIO, TENSOR = 2, 3, 4, 5, 6, 8
 """Numbers of ``Summary.Value``: what kind of payload a value has."""
 
-_OLD_HISTOGRAM = 3
-_PAYLOADS = frozenset({SIMPLE, _OLD_HISTOGRAM, IMAGE, HISTO, AUDIO, TENSOR})
+_PAYLOADS = frozenset({SIMPLE, OLD_HISTOGRAM, IMAGE, HISTO, AUDIO, TENSOR})
 
 _BLOBS = {4: "graph", 6: "log message", 8: "run-metadata record", 9: "graph"}
 """Fields of ``Event`` that are counted and skipped."""

@@ -73,13 +73,17 @@ class Tally:
 NOTHING = Tally()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Window:
-    """Whole records: payload i is ``data[starts[i]:ends[i]]``. The next window reuses ``data``."""
+    """Whole records: payload i is ``data[starts[i]:ends[i]]``. The next window reuses ``data``.
+
+    ``next_at`` is the file offset up to which the file is read with this window.
+    """
 
     data: Bytes
     starts: Places
     ends: Places
+    next_at: int
     tally: Tally = NOTHING
 
 
@@ -135,29 +139,29 @@ def trusting(file: RecordFile) -> Iterator[Window]:
             raise Anomaly
         else:
             at += reached - PAD_BYTES
-        yield Window(data=data, starts=marks + HEADER_BYTES, ends=ends - FOOTER_BYTES, tally=tally)
+        yield Window(data, marks + HEADER_BYTES, ends - FOOTER_BYTES, at, tally)
 
 
-def checking(file: RecordFile) -> Iterator[Window]:
-    """The records of a file in order, every payload checked, with a way through any damage."""
-    walk = _Walk(file)
-    at = 0
+def checking(file: RecordFile, at: int = 0) -> Iterator[Window]:
+    """The records from an offset on, every payload checked, with a way through any damage."""
+    walk = _Walk(file, at)
     while at < file.size:
-        window, at = walk.step(at)
+        window = walk.step(at)
+        at = window.next_at
         yield window
 
 
 class _Walk:
     """Finds intact records one after the other; ``done`` is the offset up to which all is counted."""
 
-    def __init__(self, file: RecordFile) -> None:
+    def __init__(self, file: RecordFile, at: int) -> None:
         self.file = file
-        self.done = 0
+        self.done = at
         self.allowance = WASTE_FACTOR * file.size + WASTE_BYTES
         self._dirty = False
 
-    def step(self, at: int) -> tuple[Window, int]:
-        """The records of the window at file offset ``at``, and the offset of the next window."""
+    def step(self, at: int) -> Window:
+        """The records of the window at file offset ``at``."""
         data, stop = self.file.load(at)
         shift = at - PAD_BYTES
         gaps = _Gaps(data, stop)
@@ -169,7 +173,7 @@ class _Walk:
             dark = self.done <= at
             self._dirty |= dark and bool(data[PAD_BYTES:stop].any())
             resume = shift + stop - HEADER_BYTES + 1 if dark else self.done
-        return gaps.window(), resume
+        return gaps.window(resume)
 
     def _records(self, gaps: _Gaps, stop: int, shift: int) -> int | None:
         """Keep what is intact; returns where to load again if a record runs past the window."""
@@ -262,9 +266,9 @@ class _Gaps:
             size, first = size - length - FRAME_BYTES, 1
         return max(1, first + round(size / self.typical) if self.typical else first)
 
-    def window(self) -> Window:
+    def window(self, next_at: int) -> Window:
         marks, ends = np.concatenate(self._kept).T
-        return Window(data=self.data, starts=marks + HEADER_BYTES, ends=ends - FOOTER_BYTES, tally=self.tally)
+        return Window(self.data, marks + HEADER_BYTES, ends - FOOTER_BYTES, next_at, self.tally)
 
 
 def _tail(data: Bytes, reached: int, stop: int) -> Tally:

@@ -121,10 +121,10 @@ class WideTable:
         return frame
 
     def _judge(
-        self, column: _Column, block: RowBlock, i: int, words: pl.Series, keep: NDArray[np.bool_]
+        self, column: _Column, block: RowBlock, i: int, words: pl.Series | None, keep: NDArray[np.bool_]
     ) -> None:
         """Book the words of a numeric column; a short row that holds one has lost a delimiter."""
-        if not words.any():
+        if words is None:
             return
         cells = block.cells[str(i)]
         short = set(block.short)
@@ -138,12 +138,12 @@ class WideTable:
                 column.bad.add(line)
                 column.see([cells[row].strip()])
 
-    def _plan(self, block: RowBlock, read: Mapping[int, tuple[pl.Series, pl.Series]]) -> _Plan:
+    def _plan(self, block: RowBlock, read: Mapping[int, tuple[pl.Series, pl.Series | None]]) -> _Plan:
         columns, values, moments = [], {}, []
         for i, (numeric, words) in read.items():
             name = block.names[i]
-            is_text = int(words.sum()) > len(numeric) - numeric.null_count()
-            if is_text and is_wall_name(name):
+            is_text = words is not None and int(words.sum()) > len(numeric) - numeric.null_count()
+            if words is not None and is_text and is_wall_name(name):
                 first = _texts(block.cells[str(i)].filter(words).head(_MOMENTS_TRIED))
                 if holds_moments(first):
                     moments.append(i)
@@ -158,7 +158,7 @@ class WideTable:
         notes = list(self._layout_notes())
         damaged = self._reader.losses.damaged + self._given_up.count
         for plan in self._plans.values():
-            notes += plan.axes.notes
+            notes += plan.axes.notes if self._make_axes is None else ()
             skipped = []
             for i, column in enumerate(plan.columns):
                 words_only = column.text or (not column.numbers and column.bad.count)
@@ -198,16 +198,14 @@ def melt(
 
     ``values``: tag -> Float64 of equal length; ``keep``: rows that count; ``seq`` begins at ``first_seq``.
     """
-    tags = pl.Series(list(values), dtype=pl.Categorical())
-    grid = np.empty((len(keep), len(values)))
+    table = pl.DataFrame(dict(values))
+    grid = table.to_numpy()
     present = np.repeat(keep[:, None], len(values), axis=1)
-    for j, column in enumerate(values.values()):
-        grid[:, j] = column.fill_null(np.nan).to_numpy()
-        if column.null_count():
-            present[:, j] &= column.is_not_null().to_numpy()
+    if sum(c.null_count() for c in table):
+        present &= table.select(pl.all().is_not_null()).to_numpy()
     rows, cols = np.nonzero(present)
     frame = {
-        "tag": tags.gather(cols),
+        "tag": pl.Series(list(values), dtype=pl.Categorical()).gather(cols),
         "seq": pl.Series(np.arange(first_seq, first_seq + len(rows), dtype=np.int64)),
         "value": pl.Series(grid[rows, cols]),
     }

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FEW_POINTS = 80
 """Up to this many points a line shows its points."""
 
-SUPERSEDED = "#A8A8A8"
+SUPERSEDED = "#707070"
 
 
 def draw_layers(ax: Axes, frame: pl.DataFrame, roles: Mapping[str, str], theme: Theme) -> None:
@@ -30,7 +30,7 @@ def draw_layers(ax: Axes, frame: pl.DataFrame, roles: Mapping[str, str], theme: 
 
 
 def _raw(ax: Axes, part: pl.DataFrame, role: str, theme: Theme) -> None:
-    ax.plot(part["x"], part["y"], color=theme.tint(role, 0.58), lw=theme.thin_pt, zorder=2.2)
+    ax.plot(part["x"], part["y"], color=theme.tint(role, 0.68), lw=theme.thin_pt, zorder=2.2)
     _lonely(ax, part, theme.tint(role, 0.3), theme)
 
 
@@ -78,7 +78,7 @@ def _dots(ax: Axes, part: pl.DataFrame, role: str, theme: Theme) -> None:
 
 def _superseded(ax: Axes, part: pl.DataFrame, role: str, theme: Theme) -> None:
     ax.plot(
-        part["x"], part["y"], color=SUPERSEDED, lw=max(theme.thin_pt, 0.6), ls=(0, (4, 2)), zorder=2, alpha=0.9
+        part["x"], part["y"], color=SUPERSEDED, lw=0.7 * theme.line_pt, ls=(0, (3, 1.6)), zorder=2.8
     )
 
 
@@ -154,7 +154,7 @@ def draw_findings(ax: Axes, prepared: Prepared, theme: Theme) -> None:
             dashes = "-" if mark.certain else (0, (2.5, 1.8))
             ax.axvline(mark.xs[0], color=theme.colour(mark.role), lw=0.9, ls=dashes, zorder=1.6)
         elif mark.shape == "span" and mark.shaded:
-            ax.axvspan(*mark.xs, facecolor=theme.tint(mark.role, 0.88), lw=0, zorder=1)
+            ax.axvspan(*mark.xs, facecolor=theme.tint(mark.role, 0.9), lw=0, zorder=1)
 
 
 def key_artists(layer: str, role: str, theme: Theme) -> dict[str, Any]:
@@ -162,13 +162,13 @@ def key_artists(layer: str, role: str, theme: Theme) -> dict[str, Any]:
     colour = theme.colour(role)
     marker = {"ls": "none", "marker": "o", "mfc": "none"}
     return {
-        "raw": {"color": theme.tint(role, 0.45), "lw": max(theme.thin_pt, 0.8)},
+        "raw": {"color": theme.tint(role, 0.6), "lw": max(theme.thin_pt, 0.8)},
         "band": {"color": theme.tint(role, 0.72), "lw": 6.0, "solid_capstyle": "butt"},
         "shade": {"color": theme.tint(role, 0.75), "lw": 6.0, "solid_capstyle": "butt"},
         "fill": {"color": theme.tint(role, 0.72), "lw": 6.0, "solid_capstyle": "butt"},
         "smooth": {"color": colour, "lw": theme.line_pt},
         "line": {"color": colour, "lw": 0.75 * theme.line_pt, "marker": "o", "ms": theme.marker_pt, "mec": "white", "mew": 0.5, "markevery": [1]},
-        "superseded": {"color": SUPERSEDED, "lw": 0.9, "ls": (0, (4, 2))},
+        "superseded": {"color": SUPERSEDED, "lw": 0.7 * theme.line_pt, "ls": (0, (3, 1.6))},
         "dots": {"ls": "none", "marker": "o", "ms": 0.6 * theme.marker_pt, "mfc": theme.tint(role, 0.45), "mec": "none", "markevery": [1]},
         "peak": {**marker, "ms": 1.4 * theme.marker_pt, "mec": colour, "mew": 0.25 * theme.marker_pt, "markevery": [1]},
         "best": {**marker, "ms": 1.7 * theme.marker_pt, "mec": theme.colour("ink"), "mew": 0.25 * theme.marker_pt, "markevery": [1]},

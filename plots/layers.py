@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from afterrun.analyzer.series import Series
+from afterrun.analyzer.smoothing import ewma
 from afterrun.analyzer.stats import Array
 from afterrun.analyzer.view import Pair
 from afterrun.loaders.names import metric_of
@@ -24,6 +25,9 @@ RAW_LIMIT = 3000
 """Points of a raw curve at most: more than one lowest and one highest point a pixel column of a page figure."""
 
 SMOOTH_LIMIT = 1500
+
+FEW_POINTS = 60
+"""Up to this many points a curve is drawn as it is: there is nothing to average."""
 
 LOG_FACTOR = 10.0
 """A positive quantity that spans more than this factor is drawn on a log axis."""
@@ -111,7 +115,10 @@ def line_rows(panel: str, s: Series, axis: Axis) -> pl.DataFrame:
 
 
 def superseded_rows(panel: str, s: Series, axis: Axis) -> list[pl.DataFrame]:
-    """What a restart replaced, one dashed line an attempt; only where a step says where it lay."""
+    """What a restart replaced: one dashed line an attempt, smoothed as the curve is, over a grey stretch.
+
+    Only where steps say where it lay.
+    """
     if not s.superseded or axis.kind != "step":
         return []
     lost = s.frame.filter(
@@ -120,19 +127,23 @@ def superseded_rows(panel: str, s: Series, axis: Axis) -> list[pl.DataFrame]:
     made = []
     for part in lost.partition_by("attempt", maintain_order=True):
         x, y = part["step"].to_numpy().astype(np.float64), part["value"].to_numpy()
-        kept = envelope(x, y, RAW_LIMIT)
+        if s.smoothing is not None and len(s.y) > FEW_POINTS and (s.scale != "log" or y.min() > 0):
+            y = s.from_work(ewma(s.to_work(y), s.smoothing.alpha))
+        kept = envelope(x, y, SMOOTH_LIMIT)
+        made.append(rows(panel, "shade", "superseded", [x[0]], x_end=[x[-1]]))
         made.append(rows(panel, "superseded", f"{s.tag}#{part['attempt'][0]}", x[kept], y=y[kept]))
     return made
 
 
 def lane_rows(panel: str, s: Series, axis: Axis, window: XAxis) -> list[pl.DataFrame]:
-    """Stretches where the recorded value is NaN and where it is infinite: rows ``NaN`` and ``∞`` of the lane."""
+    """Stretches where the recorded value is NaN and where it is infinite: lanes ``NaN train``, ``∞ train``."""
     x, made = axis.of(s), []
     for word, mask in (("NaN", np.isnan(s.value)), ("∞", np.isinf(s.value))):
         first, last = segments(mask)
         if len(first):
             a, b = merge_close(x[first], x[last], LANE_MERGE * (window.high - window.low))
-            made.append(rows(panel, "lane", f"{word} {s.tag}", a, x_end=b))
+            lane = word if s.split == "none" else f"{word} {s.split}"
+            made.append(rows(panel, "lane", lane, a, x_end=b))
     return made
 
 
@@ -171,11 +182,3 @@ def metric_label(s: Series) -> str:
     known = metric_of(s.metric) if s.metric else None
     name = (s.metric or display_name(s.tag, 40)).replace("_", " ")
     return f"{name}, {known.unit}" if known and known.unit else name
-
-
-SPLIT_WORD = {"train": "train", "val": "validation", "test": "test", "none": ""}
-
-
-def short_name(s: Series) -> str:
-    """What the curve is called at its end: its split, else its metric."""
-    return SPLIT_WORD.get(s.split) or metric_label(s)

@@ -1,26 +1,19 @@
-"""From a prepared figure to artists: margins from measured text, panels, layers, strip, lane."""
+"""From a prepared figure to artists: margins from measured text, then panels, layers, strip and lane."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
 
+from afterrun.plots.artists import draw_findings, draw_layers, key_artists
 from afterrun.plots.pen import Pen
 from afterrun.plots.registry import Prepared
 from afterrun.plots.spec import End, Key, Panel, XAxis
-from afterrun.plots.strip import ROW_EM, Strip, arrange, draw_strip
-from afterrun.plots.text import (
-    BOX,
-    legible,
-    linear_ticks,
-    log_ticks,
-    step_text,
-    tick_texts,
-    whole_ticks,
-)
+from afterrun.plots.strip import ROW_EM, arrange, draw_strip
+from afterrun.plots.text import legible, linear_ticks, log_ticks, step_text, tick_texts, whole_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,27 +21,22 @@ if TYPE_CHECKING:
 
     from afterrun.plots.theme import Theme
 
-GRID = "#EBEBEB"
-LANE_FILL = "#F4F4F4"
-FEW_POINTS = 80
-"""Up to this many points a line shows its points."""
-TICK_SIZE = 0.92
-KEY_SIZE = 0.92
+GRID = "#E9E9E9"
+LANE_FILL = "#F3F3F3"
 TITLE_SIZE = 1.3
-LANE_EM = 1.25
+SMALL = 0.92
+"""Ticks, legend and end labels, as a share of the theme's type size."""
+
+LINE_EM = 1.5
+LANE_EM = 1.3
+X_AXIS_EM = 3.4
+PANEL_GAP_EM = 1.0
 SIDE = "side"
-"""Rows of this panel are drawn in the side panel, which shares the vertical axis of the first."""
+"""Rows of this panel are drawn in a side panel, which shares the vertical axis of the first."""
 
 
-class Ticks(NamedTuple):
-    """Places and labels."""
-
-    at: list[float]
-    text: list[str]
-
-
-class Frame(NamedTuple):
-    """The room of all panels together, in inches."""
+class Room(NamedTuple):
+    """A rectangle in inches."""
 
     left: float
     right: float
@@ -56,32 +44,259 @@ class Frame(NamedTuple):
     top: float
 
 
+class Ticks(NamedTuple):
+    """Places and labels on a vertical axis."""
+
+    at: list[float]
+    text: list[str]
+
+
 def paint(prepared: Prepared, theme: Theme, *, side: float = 0.0) -> MplFigure:
     """The figure. ``side`` is the share of the width given to a side panel, 0 for none."""
     with theme.context():
         figure = theme.figure()
         pen = Pen(figure, theme)
-        em = theme.em
-        y_ticks = {p.name: _y_ticks(p, theme) for p in prepared.panels}
+        ticks = {p.name: _y_ticks(p, theme, len(prepared.panels)) for p in prepared.panels}
         lanes = prepared.frame.filter(pl.col("layer") == "lane")["name"].unique(maintain_order=True).to_list()
-        left = _left_margin(pen, y_ticks, lanes)
+        left = _left_margin(pen, ticks, lanes)
         right = theme.width_in - _right_margin(pen, prepared.ends)
         edge = right - side * (right - left)
-        top = _header(pen, prepared)
-        strip = arrange(prepared.marks, _to_inch(prepared.x, left, edge), (left, edge), pen)
-        top -= (strip.rows + bool(strip.hidden)) * ROW_EM * em
-        if strip.rows:
-            top -= 0.2 * em
-        bottom = 3.4 * em + LANE_EM * em * len(lanes) + (0.35 * em if lanes else 0.0)
-        room = Frame(left, edge, bottom, top)
-        axes = _panels(pen, prepared, y_ticks, room)
+        x = prepared.x
+        strip = arrange(
+            prepared.marks,
+            lambda v: left + (v - x.low) / (x.high - x.low) * (edge - left),
+            (left, theme.width_in - 0.7 * theme.em),
+            pen,
+        )
+        rows = strip.rows + bool(strip.hidden)
+        ceiling = _header(pen, prepared, left)
+        top = ceiling - rows * ROW_EM * theme.em
+        room = Room(left, edge, X_AXIS_EM * theme.em + len(lanes) * LANE_EM * theme.em, top)
+        axes = _panels(pen, prepared, ticks, room)
         for name, ax in axes.items():
-            _layers(ax, prepared.frame.filter(pl.col("panel") == name), prepared, theme)
-            _findings(ax, prepared, theme)
-        bottom_ax = _lane(pen, prepared, lanes, room) if lanes else list(axes.values())[-1]
-        _x_axis(bottom_ax, prepared.x, theme)
+            draw_layers(ax, prepared.frame.filter(pl.col("panel") == name), prepared.roles, theme)
+            draw_findings(ax, prepared, theme)
+        lowest = _lane(pen, prepared, lanes, room) if lanes else list(axes.values())[-1]
+        _x_axis(lowest, x, theme)
         if side:
-            _side(pen, prepared, Frame(edge, right, bottom, top), next(iter(axes.values())))
-        _ends(pen, prepared, axes, right)
-        draw_strip(strip, pen, top + (0.2 * em if strip.rows else 0.0), (left, edge))
+            _side(pen, prepared, Room(edge, right, room.bottom, top), next(iter(axes.values())))
+        _ends(pen, prepared, axes, room if not side else room._replace(right=right))
+        draw_strip(strip, pen, top, theme.width_in - 0.7 * theme.em)
         return figure
+
+
+def _y_ticks(panel: Panel, theme: Theme, panels: int) -> Ticks:
+    most = max(3, round(theme.y_ticks * (1.0 if panels == 1 else 1.5 * panel.share / 1.5)))
+    make = log_ticks if panel.log else linear_ticks
+    at = make(panel.low, panel.high, most)
+    return Ticks(at, tick_texts(at))
+
+
+def _left_margin(pen: Pen, ticks: Mapping[str, Ticks], lanes: Sequence[str]) -> float:
+    labels = [t for group in ticks.values() for t in group.text] + list(lanes)
+    return max(pen.width(t, SMALL) for t in labels) + 3.1 * pen.theme.em
+
+
+def _right_margin(pen: Pen, ends: Sequence[End]) -> float:
+    widest = max((pen.width(legible(e.text), SMALL) for e in ends), default=0.0)
+    return widest + 1.7 * pen.theme.em if ends else 1.5 * pen.theme.em
+
+
+def _header(pen: Pen, prepared: Prepared, left: float) -> float:
+    """Title, note and legend; returns the height below them."""
+    theme, em = pen.theme, pen.theme.em
+    start = 1.0 * em
+    wide = theme.width_in - 2 * start
+    y = theme.height_in - 0.6 * em
+    if theme.header:
+        y -= 1.0 * em
+        pen.text(start, y, pen.fit(prepared.title, wide, TITLE_SIZE, bold=True), size=TITLE_SIZE, bold=True)
+        y -= 1.05 * em
+        if prepared.note:
+            y -= 0.65 * em
+            pen.text(start, y, pen.fit(prepared.note, wide, SMALL), size=SMALL, role="quiet")
+            y -= 0.85 * em
+    if prepared.keys:
+        y = _legend(pen, prepared.keys, start if theme.header else left, y)
+    return y - 0.5 * em
+
+
+def _legend(pen: Pen, keys: Sequence[Key], start: float, y: float) -> float:
+    """Entries from left to right, on a further line where they do not fit; returns the height below."""
+    em, right = pen.theme.em, pen.theme.width_in - pen.theme.em
+    x = start
+    y -= 0.75 * em
+    for key in keys:
+        stroke = 1.7 * em
+        text = pen.fit(key.text, right - start - stroke - 0.5 * em, SMALL)
+        wide = stroke + 0.45 * em + pen.width(text, SMALL)
+        if x > start and x + wide > right:
+            x, y = start, y - LINE_EM * em
+        pen.line([x, x + stroke / 2, x + stroke], [y] * 3, **key_artists(key.layer, key.role, pen.theme))
+        pen.text(x + stroke + 0.45 * em, y, text, size=SMALL)
+        x += wide + 1.6 * em
+    return y - 0.75 * em
+
+
+def _add_axes(pen: Pen, room: Room) -> Axes:
+    w, h = pen.theme.width_in, pen.theme.height_in
+    return pen.figure.add_axes(
+        (room.left / w, room.bottom / h, (room.right - room.left) / w, (room.top - room.bottom) / h)
+    )
+
+
+def _panels(pen: Pen, prepared: Prepared, ticks: Mapping[str, Ticks], room: Room) -> dict[str, Axes]:
+    """The panels from top to bottom, each with its vertical axis."""
+    gap = PANEL_GAP_EM * pen.theme.em
+    panels = prepared.panels
+    free = room.top - room.bottom - gap * (len(panels) - 1)
+    total = sum(p.share for p in panels)
+    top, made = room.top, {}
+    for panel in panels:
+        height = free * panel.share / total
+        ax = made[panel.name] = _add_axes(pen, room._replace(top=top, bottom=top - height))
+        top -= height + gap
+        ax.set_gid(f"panel-{panel.name}")
+        if panel.log:
+            ax.set_yscale("log")
+        ax.set_xlim(prepared.x.low, prepared.x.high)
+        ax.set_ylim(panel.low, panel.high)
+        _y_axis(ax, panel, ticks[panel.name], pen.theme)
+        label_x = room.left - max(pen.width(t, SMALL) for g in ticks.values() for t in g.text) - 1.5 * pen.theme.em
+        pen.text(
+            label_x,
+            top + gap + height / 2,
+            pen.fit(panel.y_label, height + 2 * gap),
+            rotation=90,
+            ha="center",
+            va="center",
+            gid=f"ylabel-{panel.name}",
+        )
+        ax.tick_params(axis="x", length=0, labelbottom=False)
+    return made
+
+
+def _y_axis(ax: Axes, panel: Panel, ticks: Ticks, theme: Theme) -> None:
+    from matplotlib.ticker import FixedFormatter, FixedLocator, NullFormatter, NullLocator  # noqa: PLC0415  # heavy
+
+    ax.yaxis.set_major_locator(FixedLocator(ticks.at))
+    ax.yaxis.set_major_formatter(FixedFormatter(ticks.text))
+    ax.yaxis.set_minor_formatter(NullFormatter())
+    ax.yaxis.set_minor_locator(FixedLocator(_minor(panel, ticks.at)) if panel.log else NullLocator())
+    ax.xaxis.set_major_locator(NullLocator())
+    ax.tick_params(axis="y", labelsize=SMALL * theme.font_pt, pad=2.5)
+    ax.grid(axis="y", color=GRID, lw=0.6, zorder=0)
+    ax.set_axisbelow(True)
+    if panel.zero:
+        ax.axhline(0.0, color="#8A8A8A", lw=0.8, zorder=1.7)
+
+
+def _minor(panel: Panel, major: Sequence[float]) -> list[float]:
+    low, high = int(np.floor(np.log10(panel.low))), int(np.ceil(np.log10(panel.high)))
+    if high - low > 6:
+        return []
+    ticks = [f * 10.0**e for e in range(low, high + 1) for f in range(1, 10)]
+    return [t for t in ticks if panel.low <= t <= panel.high and not np.isclose(t, major, rtol=1e-6).any()]
+
+
+def _x_axis(ax: Axes, x: XAxis, theme: Theme) -> None:
+    from matplotlib.ticker import FixedFormatter, FixedLocator  # noqa: PLC0415  # heavy; only drawing needs it
+
+    at = (whole_ticks if x.whole else linear_ticks)(x.low, x.high, theme.x_ticks)
+    ax.xaxis.set_major_locator(FixedLocator(at))
+    ax.xaxis.set_major_formatter(FixedFormatter([step_text(t) for t in at]))
+    ax.tick_params(axis="x", length=3.0, labelbottom=True, labelsize=SMALL * theme.font_pt, pad=2.5)
+    ax.set_xlabel(x.label, labelpad=2.0)
+
+
+def _lane(pen: Pen, prepared: Prepared, lanes: Sequence[str], room: Room) -> Axes:
+    """A strip of its own below the panels for what a curve cannot show: NaN and infinities."""
+    from matplotlib.ticker import FixedFormatter, FixedLocator  # noqa: PLC0415  # heavy; only drawing needs it
+
+    em, theme = pen.theme.em, pen.theme
+    height = LANE_EM * em * len(lanes)
+    ax = _add_axes(pen, room._replace(top=room.bottom - 0.35 * em, bottom=room.bottom - height))
+    ax.set_gid("panel-lane")
+    ax.set_facecolor(LANE_FILL)
+    ax.set_xlim(prepared.x.low, prepared.x.high)
+    ax.set_ylim(-0.5, len(lanes) - 0.5)
+    least = 0.004 * (prepared.x.high - prepared.x.low)
+    for i, name in enumerate(reversed(lanes)):
+        part = prepared.frame.filter((pl.col("layer") == "lane") & (pl.col("name") == name))
+        middle, half = (part["x"] + part["x_end"]) / 2, ((part["x_end"] - part["x"]) / 2).clip(least / 2)
+        spans = [(m - h, 2 * h) for m, h in zip(middle, half, strict=True)]
+        ax.broken_barh(spans, (i - 0.3, 0.6), facecolor=theme.colour("accent"), lw=0)
+    ax.yaxis.set_major_locator(FixedLocator(range(len(lanes))))
+    ax.yaxis.set_major_formatter(FixedFormatter(list(reversed(lanes))))
+    ax.tick_params(axis="y", length=0, labelsize=SMALL * theme.font_pt, pad=4)
+    ax.spines["left"].set_visible(False)
+    return ax
+
+
+def _side(pen: Pen, prepared: Prepared, room: Room, main: Axes) -> None:
+    """The side panel: bars of a histogram on the vertical axis of the main panel."""
+    from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator  # noqa: PLC0415  # heavy
+
+    theme = pen.theme
+    part = prepared.frame.filter(pl.col("panel") == SIDE)
+    ax = _add_axes(pen, room._replace(left=room.left + 0.9 * theme.em))
+    ax.set_gid("panel-side")
+    high = 1.08 * max(float(np.nanmax(part["x_end"].fill_null(0.0).to_numpy(), initial=0.0)), 1e-9)
+    ax.set_xlim(0.0, high)
+    ax.set_ylim(main.get_ylim())
+    draw_layers(ax, part, prepared.roles, theme)
+    at = linear_ticks(0.0, high, 4)
+    ax.xaxis.set_major_locator(FixedLocator(at))
+    ax.xaxis.set_major_formatter(FixedFormatter(tick_texts(at)))
+    ax.yaxis.set_major_locator(NullLocator())
+    ax.tick_params(axis="x", labelsize=SMALL * theme.font_pt, pad=2.5)
+    ax.set_xlabel("share of points, %", labelpad=2.0)
+
+
+def _ends(pen: Pen, prepared: Prepared, axes: Mapping[str, Axes], room: Room) -> None:
+    """Names of curves at their last points, moved apart where they would touch."""
+    em, h = pen.theme.em, pen.theme.height_in
+    for name, ax in axes.items():
+        box = ax.get_position()
+        low, high = box.y0 * h, box.y1 * h
+        ends = [e for e in prepared.ends if e.panel == name]
+        aim = [low + (high - low) * _share(ax, e.y) for e in ends]
+        sizes = [1.15 * em * (e.text.count("\n") + 1) for e in ends]
+        for end, wanted, y in zip(ends, aim, spread(aim, sizes, low - 0.5 * em, high + 0.5 * em), strict=True):
+            x = room.right
+            pen.line(
+                [x + 0.15 * em, x + 0.65 * em, x + 0.95 * em],
+                [wanted, y, y],
+                color=pen.theme.tint(end.role, 0.3),
+                lw=0.7,
+            )
+            pen.text(x + 1.15 * em, y, legible(end.text), size=SMALL, role=end.role, linespacing=1.15, gid="end")
+
+
+def _share(ax: Axes, y: float) -> float:
+    """How high y stands in the panel, 0 to 1."""
+    _, at = ax.transAxes.inverted().transform(ax.transData.transform((ax.get_xlim()[0], y)))
+    return float(np.clip(at, 0.0, 1.0)) if np.isfinite(at) else 0.0
+
+
+def spread(aim: Sequence[float], sizes: Sequence[float], low: float, high: float) -> list[float]:
+    """Middles as close to ``aim`` as can be, without overlap, from low to high; in the order given.
+
+    Where there is not room for all they overlap evenly rather than leave the panel.
+    """
+    order = sorted(range(len(aim)), key=lambda i: aim[i])
+    squeeze = min(1.0, (high - low) / sum(sizes)) if sizes else 1.0
+    out = list(aim)
+    floor = low
+    for i in order:
+        half = squeeze * sizes[i] / 2
+        out[i] = max(aim[i], floor + half)
+        floor = out[i] + half
+    roof = high
+    for i in reversed(order):
+        half = squeeze * sizes[i] / 2
+        out[i] = min(out[i], roof - half)
+        roof = out[i] - half
+    return out
+
+

@@ -6,6 +6,7 @@ triangles or a bar exactly above the place it speaks of, and its words beside it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -47,16 +48,21 @@ def arrange(
 ) -> Strip:
     """Rows for marks, worst first, between the left and right ``bounds`` in inches.
 
-    A flag's pole runs down through the rows below its own, so these keep clear of it, too.
+    A flag's pole runs down through the rows below its own, so these keep clear of it, too. Filled from
+    right to left, each flag's words pass over those to its right. The least important marks give way
+    where the rows are too few.
     """
-    taken: list[list[tuple[float, float]]] = [[] for _ in range(pen.theme.strip_rows)]
-    placed: list[Placed] = []
-    for mark in marks:
-        found = _place(mark, to_inch, bounds, taken, pen)
-        if found is not None:
+    for kept in range(len(marks), 0, -1):
+        taken: list[list[tuple[float, float]]] = [[] for _ in range(pen.theme.strip_rows)]
+        placed: list[Placed] = []
+        for mark in sorted(marks[:kept], key=lambda m: -max(m.xs, default=math.inf)):
+            found = _place(mark, to_inch, bounds, taken, pen)
+            if found is None:
+                break
             placed.append(found)
-    rows = max((p.row + 1 for p in placed), default=0)
-    return Strip(tuple(placed), len(marks) - len(placed), rows)
+        else:
+            return Strip(tuple(placed), len(marks) - kept, max(p.row for p in placed) + 1)
+    return Strip((), len(marks), 0)
 
 
 def _place(
@@ -103,7 +109,7 @@ def _free(reach: tuple[float, float], used: list[tuple[float, float]], gap: floa
     return all(reach[1] + gap <= a or b + gap <= reach[0] for a, b in used)
 
 
-def draw_strip(strip: Strip, pen: Pen, bottom: float, bounds: tuple[float, float]) -> None:
+def draw_strip(strip: Strip, pen: Pen, bottom: float, right: float) -> None:
     """The strip from ``bottom`` (the top of the panels) upwards."""
     em, theme = pen.theme.em, pen.theme
     for p in strip.placed:
@@ -122,4 +128,4 @@ def draw_strip(strip: Strip, pen: Pen, bottom: float, bounds: tuple[float, float
     if strip.hidden:
         words = f"+ {strip.hidden} more"
         y = bottom + (strip.rows + 0.5) * ROW_EM * em
-        pen.text(bounds[1] - pen.width(words, TEXT_SIZE), y, words, size=TEXT_SIZE, role="quiet")
+        pen.text(right - pen.width(words, TEXT_SIZE), y, words, size=TEXT_SIZE, role="quiet")

@@ -31,12 +31,12 @@ def legible(text: str, stand_in: str | None = None) -> str:
     from afterrun.plots.theme import glyphs  # noqa: PLC0415  # reads the fonts; only drawing needs it
 
     known = glyphs()
-    lost = [c for c in text if ord(c) not in known]
+    lost = [c for c in text if ord(c) not in known and c != "\n"]
     if not lost:
         return text
     if stand_in is not None and 3 * len(lost) > len(text):
         return stand_in
-    return "".join(c if ord(c) in known else BOX for c in text)
+    return "".join(BOX if c in lost else c for c in text)
 
 
 def value_text(value: float) -> str:
@@ -108,7 +108,7 @@ def whole_ticks(low: float, high: float, most: int) -> list[float]:
 def log_ticks(low: float, high: float, most: int) -> list[float]:
     """Powers of ten in [low, high], with 2 and 5 (or 3) between them where there is room. Both ends > 0."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    for factors in ((1, 2, 3, 5), (1, 2, 5), (1, 3), (1,)):
+    for factors in ((1, 2, 5), (1, 3), (1,)):
         ticks = [f * 10.0**e for e in range(first, last + 1) for f in factors]
         ticks = [float(f"{t:.12g}") for t in ticks if low * (1 - 1e-9) <= t <= high * (1 + 1e-9)]
         if len(ticks) <= most and (len(ticks) >= 2 or factors == (1,)):

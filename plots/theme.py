@@ -93,7 +93,7 @@ class Theme:
         """The colour of a role; grey where the role is unknown."""
         return ROLES.get(role, ROLES["other"])
 
-    def tint(self, role: str, share: float = 0.55) -> str:
+    def tint(self, role: str, share: float) -> str:
         """The colour of a role mixed with this share of white: no transparency, so vector files stay plain."""
         return _mix(self.colour(role), 255, share)
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
-from afterrun.analyzer.excursions import Excursion, Rule, resolution, upward
+from afterrun.analyzer.excursions import Excursion, Rule, expect, resolution, upward
 from afterrun.analyzer.finding import Effect, Finding, Where
 from afterrun.analyzer.prose import change_pct, count, number, place
 from afterrun.analyzer.registry import Explanation, Pass, threshold
@@ -22,7 +23,6 @@ from afterrun.analyzer.spike_context import (
     olmo_spike_score_pct,
     zclip_points,
 )
-from afterrun.analyzer.stats import Array
 from afterrun.analyzer.verdicts import abstained, refuted
 from afterrun.analyzer.view import RunView
 
@@ -31,6 +31,12 @@ SHOWN = 5
 
 SHIFT_POINTS = 50
 """Points on each side that the level after a spike is compared with."""
+
+RARE_SHARE = 0.01
+"""More lone high points than this share of the curve are its noise, however high they are."""
+
+CHANCE = 0.01
+"""Spikes that noise alone gives with more than this probability raise no alarm."""
 
 
 @dataclass(frozen=True)
@@ -128,9 +134,14 @@ class Spike(Pass):
                 {"points": len(s.y)},
             )
             return
-        up, down = self._excursions(s, s.u), self._excursions(s, -s.u)
+        up = upward(s.u, self._rule(s))
+        calm = np.ones(len(s.u), dtype=bool)
+        for e in up:
+            calm[e.start : e.end] = not e.returned
+        # upside down, without the spikes: coming back from one would look like a dip
+        down = upward(-s.u[calm], self._rule(s)) if up else []
         deepest = max((e.height for e in down if e.returned), default=0.0)
-        above = [e for e in up if e.returned and not self._is_shift(s, e)]
+        above = [e for e in up if e.returned and not self._is_shift(s, e, calm)]
         humps = [e for e in above if self._is_hump(view, s, e)]
         found = [e for e in above if e not in humps and e.height > self.mirror_factor * deepest]
         values: dict[str, Any] = {
@@ -144,7 +155,7 @@ class Spike(Pass):
         }
         yield self._finding(view, s, found, values) if found else self._nothing(view, s, up, values)
 
-    def _excursions(self, s: Series, u: Array) -> list[Excursion]:
+    def _rule(self, s: Series) -> Rule:
         y = s.y
         unit = (
             resolution(y) / float(np.percentile(np.abs(y), 10) or 1.0) if s.scale == "log" else resolution(y)
@@ -153,19 +164,22 @@ class Spike(Pass):
         if s.scale != "log":  # no ratio to speak of: the same share of the range the curve covers
             low, high = np.percentile(s.u, [5, 95])
             rise = self.rise_min_pct / 100.0 * float(high - low)
-        rule = Rule(
+        return Rule(
             z_min=self.z_min,
             rise_min=rise,
             floor=unit,
             window=self.window_points,
             min_points=self.min_points,
-            max_points=max(self.min_points, int(self.max_share * len(u))),
+            max_points=self._longest(s),
         )
-        return upward(u, rule)
 
-    def _is_shift(self, s: Series, e: Excursion) -> bool:
+    def _longest(self, s: Series) -> int:
+        return max(self.min_points, int(self.max_share * len(s.u)))
+
+    def _is_shift(self, s: Series, e: Excursion, calm: npt.NDArray[np.bool_]) -> bool:
         """Whether the level after the spike stays up by more than half its height."""
-        before, after = s.u[max(0, e.start - SHIFT_POINTS) : e.start], s.u[e.end : e.end + SHIFT_POINTS]
+        before = s.u[: e.start][calm[: e.start]][-SHIFT_POINTS:]
+        after = s.u[e.end :][calm[e.end :]][:SHIFT_POINTS]
         if len(after) < self.min_points:
             return False
         shift = float(np.median(after) - np.median(before))
@@ -206,6 +220,7 @@ class Spike(Pass):
             "height_pct": _pct(s, e.height),
             "robust_z": e.z,
             "points": e.end - e.start,
+            "held_points": e.held,
             "recover_steps": float(s.xf[last] - s.xf[e.start]),
             "back_before_the_end": e.end < len(s.u),
             "area_loss_steps": float(np.sum(np.diff(s.xf[e.start : last + 1]) * excess)),
@@ -216,16 +231,36 @@ class Spike(Pass):
             "grad_z_at_onset": lead.z_at,
         }
 
-    def _is_strong(self, event: dict[str, Any]) -> bool:
-        """Whether it is more than one far-off point that nothing else confirms."""
-        grad = max(event["grad_z_at_onset"] or 0.0, event["grad_z_before"] or 0.0)
-        return event["points"] > 1 or event["robust_z"] > self.lone_z_min or grad > self.grad_z_min
+    def _is_alone(self, event: dict[str, Any], rare: bool) -> bool:
+        """Whether it is one far-off point that neither its height nor the gradient norm confirms."""
+        tall = rare and event["robust_z"] > self.lone_z_min
+        return event["held_points"] < 2 and not tall and (event["grad_z_at_onset"] or 0.0) < self.grad_z_min
+
+    def _strong(self, s: Series, found: list[Excursion], events: list[dict[str, Any]]) -> int:
+        """Spikes that are more than one far-off point, 0 where noise alone would give as many.
+
+        Skewed noise puts two high points side by side by chance: with a share q of points above half
+        the limit, k of m spikes hold for two points with the probability of a binomial tail.
+        """
+        rare = len(found) <= RARE_SHARE * len(s.u) + 1
+        strong = [e for e, event in zip(found, events, strict=True) if not self._is_alone(event, rare)]
+        held = [e for e, event in zip(found, events, strict=True) if event["held_points"] > 1]
+        if len(held) < len(strong) or not held:
+            return len(strong)
+        rule = self._rule(s)
+        level, scale = expect(s.u, rule)
+        with np.errstate(invalid="ignore"):
+            high = s.u - level > 0.5 * np.maximum(rule.rise_min, rule.z_min * np.maximum(scale, rule.floor))
+        for e in held:
+            high[e.start : e.end] = False
+        chance = binomial_tail(len(held), len(found), float(high.mean()))
+        return len(strong) if chance < CHANCE else 0
 
     def _finding(self, view: RunView, s: Series, found: list[Excursion], values: dict[str, Any]) -> Finding:
         grad = view.grad_norm
         watch = GradientWatch(grad, self.grad_z_min, self.grad_lookback_points) if grad is not None else None
         events = [self._event(view, s, e, watch) for e in found]
-        strong = [self._is_strong(event) for event in events]
+        strong = self._strong(s, found, events)
         top = max(found, key=lambda e: e.height)
         largest = events[found.index(top)]
         cost = [
@@ -235,8 +270,8 @@ class Spike(Pass):
         shown = sorted(sorted(found, key=lambda e: -e.height)[:SHOWN], key=lambda e: e.start)
         return Finding(
             code=self.code,
-            status="confirmed" if any(strong) else "possible",
-            severity="warning" if any(strong) else "info",
+            status="confirmed" if strong else "possible",
+            severity="warning" if strong else "info",
             run=view.name,
             rank=s.rank,
             where=Where(
@@ -267,7 +302,7 @@ class Spike(Pass):
                 **values,
                 "spikes": [event["step"] for event in events],
                 "count": len(events),
-                "strong": sum(strong),
+                "strong": strong,
                 "largest": largest,
                 "events": events,
                 "recover_steps_total": sum(event["recover_steps"] for event in events),
@@ -284,11 +319,16 @@ class Spike(Pass):
             first = max(shifts, key=lambda e: e.height)
             title = (
                 f"No spike that recovers: {s.tag} rose at {place(s, s.xf[first.start])} and did not come back "
-                f"within {count(int(self.max_share * len(s.y)), 'point')}."
+                f"within {count(self._longest(s), 'point')}."
             )
         else:
             title = f"No spike in {count(len(s.y), 'value')} of {s.tag}."
         return refuted(self, view, title, values)
+
+
+def binomial_tail(k: int, n: int, p: float) -> float:
+    """Probability of at least ``k`` hits in ``n`` independent tries of probability ``p``."""
+    return 1.0 - sum(math.comb(n, i) * p**i * (1.0 - p) ** (n - i) for i in range(k))
 
 
 def _value(s: Series, u: float) -> float:

@@ -71,7 +71,9 @@ def figure_refs(drawn: Sequence[Drawn]) -> list[FigureRef]:
     labels = {"png": "PNG", "svg": "SVG", "pdf": "PDF", "csv": "data"}
     out = []
     for i, d in enumerate(drawn, 1):
-        links = tuple((labels.get(kind, kind), href(path)) for kind, path in sorted(d.files.items(), key=_kind))
+        links = tuple(
+            (labels.get(kind, kind), href(path)) for kind, path in sorted(d.files.items(), key=_kind)
+        )
         out.append(
             FigureRef(f"figure-{i}", d.run, d.name, d.title, d.alt, tuple(d.codes), d.files.get("png"), links)
         )

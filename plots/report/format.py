@@ -11,7 +11,7 @@ DASH = "–"
 """Not recorded. Never a zero."""
 
 
-def number(x: float | int | str | None, digits: int = 4) -> str:
+def number(x: float | str | None, digits: int = 4) -> str:
     """A value at ``digits`` significant digits: ``0.8113``, ``12,346``, ``3.200e-05``, ``NaN``."""
     if x is None or isinstance(x, str):
         return DASH if x is None else x

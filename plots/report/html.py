@@ -61,17 +61,21 @@ def render(page: Page, out: Path) -> str:
     css, js = asset("report.css"), asset("report.js")
     embedded = embed(page.costliest, out)
     top = {c.figures[0].key for c in page.top if c.figures}
-    text = _environment().get_template("page.html.j2").render(
-        page=page,
-        css=_inline(css, "style"),
-        js=_inline(js, "script"),
-        csp=POLICY.format(script=digest(js), style=digest(css)),
-        embedded=embedded,
-        top_keys=top,
-        here=set(embedded) - top,
-        columns=[c for c in COLUMNS if page.has_cost or c[0] != "Lost"],
-        list_open=LIST_OPEN,
-        tables=Tables.names(),
+    text = (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            page=page,
+            css=_inline(css, "style"),
+            js=_inline(js, "script"),
+            csp=POLICY.format(script=digest(js), style=digest(css)),
+            embedded=embedded,
+            top_keys=top,
+            here=set(embedded) - top,
+            columns=[c for c in COLUMNS if page.has_cost or c[0] != "Lost"],
+            list_open=LIST_OPEN,
+            tables=Tables.names(),
+        )
     )
     return text + "\n"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,7 +19,7 @@ from afterrun.plots.report.spark import Spark, spark
 from afterrun.plots.report.story import (
     OUTCOME_WORDS,
     group,
-    headline,
+    headline_parts,
     most_important,
     order_runs,
     worst_first,
@@ -97,16 +98,29 @@ class Skipped:
     paths: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class CheckCount:
+    """One check over all runs: in how many it found something, found nothing, could not look."""
+
+    code: str
+    found: int
+    fine: int
+    blind: int
+    alarm: bool
+    """Whether anything found is an alarm and not merely information."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
     """Everything the page says."""
 
     title: str
-    headline: str
+    headline: tuple[str, str]
     overview: tuple[str, ...]
     top: tuple[Card, ...]
     rows: tuple[Row, ...]
     has_cost: bool
+    checks: tuple[CheckCount, ...]
     sections: tuple[Section, ...]
     costliest: tuple[FigureRef, ...]
     """Figures to be put inside the page, the most important first; each once."""
@@ -141,18 +155,17 @@ def build_page(
     dear = [card(f, f"top-{i}", figures) for i, f in enumerate(most_important(analysis, COSTLIEST), 1)]
     rows = [_row(analysis.views[n], summaries[n], by_run.get(n, []), n in told) for n in order[:ROWS]]
     sections = [
-        section(
-            analysis.views[n], summaries[n], by_run.get(n, []), figures, is_open=len(order) <= OPEN_RUNS
-        )
+        section(analysis.views[n], summaries[n], by_run.get(n, []), figures, is_open=len(order) <= OPEN_RUNS)
         for n in order[:SECTIONS]
     ]
     return Page(
         title=f"Post-mortem of {fmt.plural(len(order), 'run')}",
-        headline=headline(analysis),
+        headline=headline_parts(analysis),
         overview=_overview(analysis, summaries),
         top=tuple(dear[:TOP]),
         rows=tuple(rows),
         has_cost=any(r.cost.key for r in rows),
+        checks=_checks(analysis.findings),
         sections=tuple(sections),
         costliest=tuple({c.figures[0].key: c.figures[0] for c in dear if c.figures}.values()),
         across=tuple(r for r in refs if r.run not in analysis.views),
@@ -178,6 +191,25 @@ def _overview(analysis: Analysis, summaries: Mapping[str, RunSummary]) -> tuple[
         fmt.plural(alarms, "finding"),
         f"{fmt.plural(fine, 'check')} fine",
         f"{fmt.count(blind)} not assessable",
+    )
+
+
+def _checks(findings: Sequence[Finding]) -> tuple[CheckCount, ...]:
+    """Checks that raised an alarm anywhere first, then by code."""
+    runs: dict[str, dict[str, set[str]]] = {}
+    for f in findings:
+        runs.setdefault(f.code, {}).setdefault(f.status, set()).add(f.run)
+    alarms = {f.code for f in findings if f.is_alarm}
+    none: set[str] = set()
+    return tuple(
+        CheckCount(
+            code=code,
+            found=len(runs[code].get("confirmed", none) | runs[code].get("possible", none)),
+            fine=len(runs[code].get("refuted", none)),
+            blind=len(runs[code].get("abstained", none)),
+            alarm=code in alarms,
+        )
+        for code in sorted(runs, key=lambda c: (c not in alarms, c))
     )
 
 
@@ -213,7 +245,7 @@ def _value(c: CurveSummary | None, which: str) -> Cell:
     if c is None or x is None:
         return Cell(fmt.DASH, "")
     name = c.metric or shorten(c.tag, 24)
-    finite = x == x and abs(x) != float("inf")
+    finite = math.isfinite(x)
     return Cell(fmt.number(x), repr(x) if finite else "", name)
 
 
@@ -229,9 +261,7 @@ def _groups(findings: Sequence[Finding], s: RunSummary) -> tuple[Group, ...]:
     out = []
     for code, f in first.items():
         c = card(f, "", {})
-        out.append(
-            Group(c.mark, code, n[code], c.title, c.place, c.cost, f"{run_id(s.name)}-{code}-1")
-        )
+        out.append(Group(c.mark, code, n[code], c.title, c.place, c.cost, f"{run_id(s.name)}-{code}-1"))
     return tuple(out)
 
 
@@ -277,7 +307,13 @@ def _plain(value: object) -> str:
 
 def _inputs(analysis: Analysis) -> tuple[tuple[str, str], ...]:
     sources = analysis.collection.tables.sources
-    formats = sources["format"].cast(pl.String).drop_nulls().value_counts().sort("count", "format", descending=[True, False])
+    formats = (
+        sources["format"]
+        .cast(pl.String)
+        .drop_nulls()
+        .value_counts()
+        .sort("count", "format", descending=[True, False])
+    )
     listed = ", ".join(f"{n:,} {name}" for name, n in formats.iter_rows())
     given = analysis.collection.overrides
     pairs = [

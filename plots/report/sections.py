@@ -98,12 +98,17 @@ def section(
 
 def _facts(view: RunView, s: RunSummary) -> tuple[tuple[str, str], ...]:
     superseded = int(view.tables.metrics["superseded"].sum())
-    seconds = (s.ended_ns - s.started_ns) / 1e9 if s.started_ns is not None and s.ended_ns is not None else None
+    seconds = (
+        (s.ended_ns - s.started_ns) / 1e9 if s.started_ns is not None and s.ended_ns is not None else None
+    )
     device = view.tables.runs["device_name"].drop_nulls().to_list()
     pairs = [
         ("End", OUTCOME_WORDS.get(s.outcome, s.outcome)),
         ("Steps", _span(s.first_step, s.last_step)),
-        ("Values", fmt.count(s.points) + (f" + {superseded:,} superseded by a restart" if superseded else "")),
+        (
+            "Values",
+            fmt.count(s.points) + (f" + {superseded:,} superseded by a restart" if superseded else ""),
+        ),
         ("Attempts", fmt.count(s.attempts) if s.attempts > 1 else ""),
         ("Started", fmt.instant(s.started_ns) if s.started_ns is not None else ""),
         ("Took", fmt.duration(seconds) if seconds is not None else ""),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -52,7 +53,7 @@ def spark(s: Series | None, onset_step: int | None = None) -> Spark | None:
 
 
 def _across(s: Series, x: Array) -> Array:
-    return (x - s.x[0]) / (s.x[-1] - s.x[0]) * WIDTH
+    return np.asarray((x - s.x[0]) / (s.x[-1] - s.x[0]) * WIDTH, dtype=np.float64)
 
 
 def extremes(y: Array, buckets: int) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
@@ -60,8 +61,8 @@ def extremes(y: Array, buckets: int) -> np.ndarray[tuple[int], np.dtype[np.intp]
     n = len(y)
     if n <= 2 * buckets:
         return np.arange(n)
-    edges = np.linspace(0, n, buckets + 1).astype(np.intp)
+    edges = np.linspace(0, n, buckets + 1).astype(np.int64)
     picks = {0, n - 1}
-    for a, b in zip(edges[:-1], edges[1:], strict=True):
-        picks.update((int(a + np.argmin(y[a:b])), int(a + np.argmax(y[a:b]))))
+    for a, b in pairwise(edges.tolist()):
+        picks.update((a + int(np.argmin(y[a:b])), a + int(np.argmax(y[a:b]))))
     return np.array(sorted(picks), dtype=np.intp)

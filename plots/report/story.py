@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -90,7 +91,8 @@ def _faulty(view: RunView, findings: Sequence[Finding]) -> str:
     others = list(dict.fromkeys(f.code for f in alarms if f.code != worst.code))
     if others:
         text += f"; also {', '.join(others[:3])}" + (f" and {len(others) - 3} more" if others[3:] else "")
-    return f"{text}; {end}" if end and worst.code not in ("incomplete", "non-finite", "crash") else text
+    told = {f.code for f in alarms} & {"incomplete", "non-finite", "crash"}
+    return f"{text}; {end}" if end and not told else text
 
 
 def sentence(f: Finding) -> str:
@@ -135,7 +137,7 @@ def _losses(view: RunView) -> str:
     lost = int(states.is_in(["partial", "unreadable"]).sum())
     if not lost:
         return ""
-    return f" (read in part: {lost} of {fmt.plural(len(states), 'file')} damaged)"
+    return f" ({lost:,} of {fmt.plural(len(states), 'file')} not read whole)"
 
 
 def order_runs(analysis: Analysis) -> list[str]:
@@ -147,8 +149,10 @@ def order_runs(analysis: Analysis) -> list[str]:
 def _run_key(view: RunView, findings: Sequence[Finding]) -> tuple[int, int, int, float, int, str]:
     alarms = [f for f in findings if f.is_alarm]
     status = min((STATUS_ORDER[f.status] for f in alarms), default=9)
-    severity = min((SEVERITY_ORDER[f.severity] for f in alarms if STATUS_ORDER[f.status] == status), default=9)
-    cost = max((f.wasted_gpu_s or 0.0 for f in alarms), default=0.0)
+    severity = min(
+        (SEVERITY_ORDER[f.severity] for f in alarms if STATUS_ORDER[f.status] == status), default=9
+    )
+    cost = run_cost(findings) or 0.0
     codes = len({f.code for f in alarms})
     return (STATE_ORDER[state(view, findings)], status, severity, -cost, -codes, view.name)
 
@@ -187,55 +191,69 @@ def _one_a_kind(findings: Iterable[Finding]) -> list[Finding]:
 
 def headline(analysis: Analysis) -> str:
     """What happened across these runs, in one or two sentences."""
+    return " ".join(part for part in headline_parts(analysis) if part)
+
+
+def headline_parts(analysis: Analysis) -> tuple[str, str]:
+    """The headline as (what went wrong, how the others stand); the second may be empty."""
     by_run = group(analysis.findings)
     states = {name: state(view, by_run.get(name, [])) for name, view in analysis.views.items()}
     if not states:
-        return "No run was found."
+        return "No run was found.", ""
     if len(states) == 1:
         (name,) = states
-        return f"{name}: {verdict(analysis.views[name], by_run.get(name, []))}."
-    faulty = [name for name, s in states.items() if s == "faulty"]
-    rest = _rest(states, len(states))
+        return f"{name}: {verdict(analysis.views[name], by_run.get(name, []))}.", ""
+    faulty = [name for name in order_runs(analysis) if states[name] == "faulty"]
     if not faulty:
-        return rest
-    kinds = _kinds(analysis, faulty, by_run)
-    cost = [f.wasted_gpu_s for name in faulty for f in by_run.get(name, []) if f.is_alarm and f.wasted_gpu_s]
-    first = f"Something went wrong in {len(faulty):,} of {len(states):,} runs: {kinds}."
-    if cost:
-        first = first[:-1] + f", {fmt.gpu_time(_dearest(faulty, by_run))} lost at the least."
-    return first if len(faulty) == len(states) else f"{first} {rest}"
+        return _rest(states), ""
+    first = (
+        f"Something went wrong in {len(faulty):,} of {len(states):,} runs: {_kinds(analysis, faulty, by_run)}"
+    )
+    cost = _dearest(faulty, by_run)
+    if cost is not None:
+        first += f"; at least {fmt.gpu_time(cost)} lost"
+    return first + ".", _rest(states)
 
 
-def _dearest(names: Sequence[str], by_run: dict[str, list[Finding]]) -> float:
+def _dearest(names: Sequence[str], by_run: dict[str, list[Finding]]) -> float | None:
     """Sum over runs of the dearest finding of each: a lower bound, because costs of one run overlap."""
-    return sum(max((f.wasted_gpu_s or 0.0 for f in by_run.get(n, []) if f.is_alarm), default=0.0) for n in names)
+    dearest = [cost for n in names if (cost := run_cost(by_run.get(n, []))) is not None]
+    return sum(dearest) if dearest else None
+
+
+def run_cost(findings: Iterable[Finding]) -> float | None:
+    """GPU-seconds of the dearest alarm of a run; None where no cost is recorded."""
+    costs = [f.wasted_gpu_s for f in findings if f.is_alarm and f.wasted_gpu_s is not None]
+    return max((c for c in costs if math.isfinite(c)), default=None)
 
 
 def _kinds(analysis: Analysis, faulty: Sequence[str], by_run: dict[str, list[Finding]]) -> str:
     runs_with: dict[str, int] = {}
     for name in faulty:
         alarms = worst_first(f for f in by_run.get(name, []) if f.is_alarm)
-        label = alarms[0].code if alarms else ENDED_BADLY[analysis.views[name].outcome]
+        label = alarms[0].code if alarms else OUTCOME_WORDS[analysis.views[name].outcome]
         runs_with[label] = runs_with.get(label, 0) + 1
-    ranked = sorted(runs_with.items(), key=lambda kv: (-kv[1], kv[0]))
+    ranked = sorted(runs_with.items(), key=lambda kv: -kv[1])
     parts = [f"{code} in {n:,}" for code, n in ranked[:4]]
     if ranked[4:]:
         parts.append(f"other faults in {sum(n for _, n in ranked[4:]):,}")
     return ", ".join(parts)
 
 
-def _rest(states: dict[str, State], total: int) -> str:
+def _rest(states: dict[str, State]) -> str:
+    """How the runs without a fault stand."""
+    total = len(states)
     healthy = sum(s == "healthy" for s in states.values())
     blind = sum(s in ("partly", "unassessed") for s in states.values())
     if healthy == total:
         return f"All {total:,} runs are healthy."
     if blind == total:
-        return f"No fault was found in {total:,} runs, but none could be checked in full."
+        return f"No fault was found in {total:,} runs, but none of them could be checked in full."
     parts = [f"{healthy:,} {'is' if healthy == 1 else 'are'} healthy"] if healthy else []
-    if blind:
-        parts.append(f"{blind:,} could not be checked in full")
-    text = ", ".join(parts) + "."
-    return f"Of {total:,} runs {text}" if healthy + blind == total else text
+    parts += [f"{blind:,} could not be checked in full"] if blind else []
+    if not parts:
+        return ""
+    return f"Of {total:,} runs {', '.join(parts)}." if healthy + blind == total else f"{', '.join(parts)}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,8 +277,7 @@ def lines(analysis: Analysis) -> list[Line]:
         if state(view, findings) == "healthy":
             alike.setdefault((re.sub(r"\d+", "#", name), text), []).append(name)
             continue
-        costs = [f.wasted_gpu_s for f in findings if f.is_alarm and f.wasted_gpu_s is not None]
-        out.append(Line(name, (name,), text, max(costs, default=None)))
+        out.append(Line(name, (name,), text, run_cost(findings)))
     for (_, text), names in alike.items():
         out.append(Line(_label(names), tuple(names), text + _spread(analysis, names)))
     return out

@@ -13,7 +13,7 @@ from afterrun.analyzer.finding import Finding
 from afterrun.analyzer.series import Series
 from afterrun.analyzer.view import RunView
 from afterrun.loaders.collection import RunInfo
-from afterrun.plots.report.story import State, state, verdict, worst_first
+from afterrun.plots.report.story import State, run_cost, state, verdict, worst_first
 
 MAIN_CURVES = 8
 """Curves summarised for each run: the objective and the held-out curves, then other quality metrics."""
@@ -94,7 +94,6 @@ def _one(view: RunView, info: RunInfo | None, findings: list[Finding]) -> RunSum
     alive = tables.metrics.filter(~pl.col("superseded") & pl.col("value").is_not_null())
     row = tables.runs.row(0, named=True) if len(tables.runs) else {}
     formats = tables.sources["format"].cast(pl.String).drop_nulls().unique().sort()
-    costs = [f.wasted_gpu_s for f in alarms if f.wasted_gpu_s is not None and np.isfinite(f.wasted_gpu_s)]
     attempts = tables.metrics["attempt"].n_unique() or 1
     return RunSummary(
         name=view.name,
@@ -115,7 +114,7 @@ def _one(view: RunView, info: RunInfo | None, findings: list[Finding]) -> RunSum
         state=state(view, findings),
         verdict=verdict(view, findings),
         worst=alarms[0].title if alarms else None,
-        wasted_gpu_s=max(costs, default=None),
+        wasted_gpu_s=run_cost(findings),
     )
 
 

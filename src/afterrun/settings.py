@@ -36,7 +36,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The moment of analysis (ISO 8601); default: the newest time recorded in the input."""
     figures: str = "24"
     """Figures to draw: a number, all or none."""
-    formats: list[str] = ["png", "svg"]
+    formats: tuple[str, ...] = ("png", "svg")
     """File formats of figures: png, svg, pdf."""
     fail_on: str = ""
     """warning, critical or codes, comma-separated."""

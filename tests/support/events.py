@@ -242,6 +242,8 @@ def write(path: Path, events: Iterable[bytes], *, with_version: bool = True) -> 
     return path
 
 
-def curve(tag: str, values: Iterable[float], *, start: int = 0, wall: float = WALL, gap_s: float = 1.0) -> list[bytes]:
+def curve(
+    tag: str, values: Iterable[float], *, start: int = 0, wall: float = WALL, gap_s: float = 1.0
+) -> list[bytes]:
     """One event a value, steps counted up from ``start``."""
     return [event(wall + i * gap_s, start + i, summary(simple(tag, v))) for i, v in enumerate(values)]

@@ -28,7 +28,9 @@ class ChainerCsv(Loader):
         layout = peek(head)
         if layout is None or not {"epoch", "iteration"} <= set(layout.names):
             return False
-        return "elapsed_time" in layout.names or any(n.startswith(("main/", "validation/main/")) for n in layout.names)
+        return "elapsed_time" in layout.names or any(
+            n.startswith(("main/", "validation/main/")) for n in layout.names
+        )
 
     def load(self, source: Source) -> Iterator[Batch]:
         """Stream the table; the iteration is the step. ``elapsed_time`` is relative: a metric, no clock."""

@@ -31,7 +31,7 @@ _STRONG = re.compile(
 )
 
 _FOREIGN = re.compile(
-    r"\[%\]|\[mib\]|\[w\]|\[mhz\]|utilization[._](?:gpu|memory)|\((?:ns|us|ms|%|mb|mb/s)\)$|"  # GPU tools
+    r"\[%\]|\[mib\]|\[w\]|\[mhz\]|utilization[._](?:gpu|memory)|\(ns\)$|^time \(%\)$|"  # GPU tools
     r"^(?:kernel name|metric (?:name|value|unit)|section name|gpuid|timestampus|_measurement|_field|_value)$|"
     r"__m(?:in|ax)$|"  # the band of a W&B panel export
     r"^(?:state|nodelist|jobid|reqcpus|jobname)$|"  # run tables, Slurm
@@ -40,6 +40,9 @@ _FOREIGN = re.compile(
 _RUN_NAME = re.compile(
     r"^(?:run|run[ _]?name|run[ _]?id|name|trial(?:[ _]?(?:id|name))?|experiment(?:[ _]?(?:id|name))?|"
     r"model(?:[ _]?name)?|id|job|config)$"
+)
+_SETTING = re.compile(
+    r"^(?:batch[ _]?size|seed|n?u?m?_?epochs|hidden\w*|n\w*_?layers|dropout|weight[ _]decay|optimizer|model|dataset)$"
 )
 _TABLE_SUFFIXES = frozenset({".csv", ".tsv"})
 _PLAIN_SUFFIXES = _TABLE_SUFFIXES | {".log", ".txt", ""}
@@ -81,7 +84,7 @@ def _looks_like_curves(layout: Layout, suffix: str) -> bool:
     if axis or (soft and metric):
         return _has_values(layout)
     strong = any(_STRONG.search(s.replace("_", " ")) for s in spelled)
-    return strong and not words
+    return strong and not words and not any(_SETTING.match(n) for n in names)
 
 
 def _numeric_share(layout: Layout) -> tuple[float, int, int]:

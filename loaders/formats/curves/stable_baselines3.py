@@ -14,16 +14,22 @@ import polars as pl
 from afterrun.loaders.axes import AxisColumns, AxisRule
 from afterrun.loaders.cells import SECOND_NS, clock_unit_ns, whole
 from afterrun.loaders.delimited import Layout, peek
+from afterrun.loaders.errors import LimitError
 from afterrun.loaders.limits import decode_json
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
 from afterrun.loaders.tablereader import TableReader
 from afterrun.loaders.textblocks import decode_head
-from afterrun.loaders.errors import LimitError
 from afterrun.loaders.wide import WideTable, load_wide
 
 _PROGRESS_RULE = AxisRule(
-    step=("time/total_timesteps", "total_timesteps", "misc/total_timesteps", "timestepssofar", "serial_timesteps"),
+    step=(
+        "time/total_timesteps",
+        "total_timesteps",
+        "misc/total_timesteps",
+        "timestepssofar",
+        "serial_timesteps",
+    ),
     soft_step=(),
     epoch=(),
 )

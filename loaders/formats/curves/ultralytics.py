@@ -17,7 +17,9 @@ from afterrun.loaders.schema import Batch
 from afterrun.loaders.wide import load_wide
 
 _RULE = AxisRule(step=(), soft_step=(), epoch=("epoch",))
-_TELLING = re.compile(r"^(?:(?:train|val)/(?:box|cls|obj|dfl|seg|pose|kobj)_(?:loss|om|oo)|metrics/(?:mAP|accuracy_top).*)$")
+_TELLING = re.compile(
+    r"^(?:(?:train|val)/(?:box|cls|obj|dfl|seg|pose|kobj)_(?:loss|om|oo)|metrics/(?:mAP|accuracy_top).*)$"
+)
 
 
 class UltralyticsCsv(Loader):

@@ -10,10 +10,14 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.text import Text
 
+PIPED_WIDTH = 120
+"""Columns of tables that go to a file or a pipe."""
+
 
 def out(*, width: int | None = None) -> Console:
     """The console of the result. Rich honours NO_COLOR and drops colour where it is no terminal."""
-    return Console(highlight=False, soft_wrap=True, width=width)
+    piped = None if sys.stdout.isatty() else PIPED_WIDTH
+    return Console(highlight=False, soft_wrap=True, width=width or piped)
 
 
 def err() -> Console:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 import click
@@ -45,6 +44,7 @@ def command(paths: tuple[str, ...], as_json: bool, **flags: Any) -> int:
 
 def _print(document: dict[str, Any]) -> None:
     console = out()
+    rewritten = False
     for number, run in enumerate(document["runs"]):
         if number:
             console.print()
@@ -54,6 +54,9 @@ def _print(document: dict[str, Any]) -> None:
         console.print(_sources(run))
         if run["metrics"]:
             console.print(_metrics(run))
+        rewritten = rewritten or any(m["superseded"] for m in run["metrics"])
+    if rewritten:
+        console.print(plain("  (+n): values that a restart or a rewrite replaced, kept but not drawn", "dim"))
     if document["unclaimed"]:
         console.print()
         console.print(plain(f"Not read ({len(document['unclaimed'])})", "bold"))
@@ -77,10 +80,12 @@ def _heading(run: dict[str, Any]) -> str:
 def _table(*columns: str, right: tuple[str, ...] = ()) -> Any:
     from rich.table import Table  # noqa: PLC0415  # tables only
 
-    table = Table(box=None, padding=(0, 2, 0, 2), header_style="dim", pad_edge=False)
+    table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim", pad_edge=False)
     for name in columns:
+        # what is cut short can be seen whole with --json
+        overflow = "fold" if name in ("note", "why", "file") else "ellipsis"
         table.add_column(
-            name, justify="right" if name in right else "left", overflow="fold", no_wrap=name in right
+            name, justify="right" if name in right else "left", overflow=overflow, no_wrap=overflow != "fold"
         )
     return table
 
@@ -90,37 +95,29 @@ def _sources(run: dict[str, Any]) -> Any:
     for s in run["sources"]:
         rows = sum(s["rows"].values())
         read = f"{rows:,}" if rows else s["status"]
-        note = s["note"] + (f"; {s['damaged']:,} damaged" if s["damaged"] else "")
+        notes = [s["note"], f"{s['damaged']:,} damaged" if s["damaged"] else ""]
         style = "" if s["status"] == "read" else "yellow" if s["status"] == "partial" else "dim"
+        name = s["path"].removeprefix(run["run"] + "/")
         table.add_row(
-            plain("  " + Path(s["path"]).name, style), s["format"], read, plain(note.lstrip("; "), "dim")
+            plain("  " + name, style), s["format"], read, plain("; ".join(n for n in notes if n), "dim")
         )
     return table
 
 
 def _metrics(run: dict[str, Any]) -> Any:
     ranks = any(m["rank"] is not None for m in run["metrics"])
-    names = ["  metric", *(["rank"] if ranks else []), "split", "tag", "points", "steps", "last", "range"]
-    table = _table(*names, right=("points", "last"))
+    columns = ["  metric", *(["rank"] if ranks else []), "split", "points", "steps", "last", "range", "tag"]
+    table = _table(*columns, right=("points", "last"))
     for m in run["metrics"]:
         steps = "" if m["first_step"] is None else f"{m['first_step']:,} .. {m['last_step']:,}"
-        points = f"{m['points']:,}" + (f" +{m['superseded']:,}" if m["superseded"] else "")
-        strange = [f"{m[k]:,} {k}" for k in ("nan", "inf") if m[k]]
-        limits = "" if m["min"] is None else f"{_short(m['min'])} .. {_short(m['max'])}"
-        cells = [
-            plain("  " + (m["metric"] or "?")),
-            *([plain("" if m["rank"] is None else str(m["rank"]))] if ranks else []),
-        ]
+        points = f"{m['points']:,}" + (f" (+{m['superseded']:,})" if m["superseded"] else "")
+        strange = [f"{m[k]:,} {word}" for k, word in (("nan", "NaN"), ("inf", "infinite")) if m[k]]
+        limits = [] if m["min"] is None else [f"{_short(m['min'])} .. {_short(m['max'])}"]
+        rank = [plain("" if m["rank"] is None else str(m["rank"]))] if ranks else []
         split = "" if m["split"] == "none" else m["split"]
-        table.add_row(
-            *cells,
-            split,
-            plain(m["tag"]),
-            points,
-            steps,
-            _short(m["last"]),
-            plain(", ".join([limits, *strange]).strip(", ")),
-        )
+        spread = plain(", ".join([*limits, *strange]), "yellow" if strange else "")
+        name = plain("  " + (m["metric"] or "?"), "" if m["metric"] else "dim")
+        table.add_row(name, *rank, split, points, steps, _short(m["last"]), spread, plain(m["tag"], "dim"))
     return table
 
 

@@ -1,0 +1,285 @@
+"""Overfitting: the held-out metric turned for good while training went on improving."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from afterrun.analyzer.early_stop import Replay
+from afterrun.analyzer.finding import Effect, Evidence, Finding, Status, Where, jsonable
+from afterrun.analyzer.generalisation import Assessment, assess, compared, measures, other_metrics
+from afterrun.analyzer.matching import Matched, match
+from afterrun.analyzer.prose import change_pct, number, percent, place
+from afterrun.analyzer.registry import Explanation, Pass, threshold
+from afterrun.analyzer.verdicts import abstained, refuted
+from afterrun.analyzer.view import Pair, RunView
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overfit(Pass):
+    """Held-out metric rises for good after its minimum while the training metric keeps improving."""
+
+    code: ClassVar[str] = "overfit"
+    title: ClassVar[str] = "Overfitting"
+    about: ClassVar[str] = "curves"
+    needs: ClassVar[tuple[str, ...]] = ("metrics",)
+    explain: ClassVar[Explanation] = Explanation(
+        meaning="From some step on the model got worse on data it does not train on while it got better on the data it trains on. "
+        "Everything after that step was paid for and made the result worse.",
+        rule="The turn is the minimum of the running median of the held-out curve (window max(3, 7 % of the evaluations)). After it there must be at least "
+        "min_after evaluations with a rising trend (Kendall's test on decorrelated blocks, one-sided p < p_confirmed) and a rise of more than min_rise_pct "
+        "and of confirmed_se standard errors. On the work scale u (log of a loss, logit of an accuracy, lower is better): rise = median(last q) - median(q around the minimum), "
+        "q = max(3, tail / 4), se = 1.2533 sigma sqrt(2 / q_eff). The training curve must fall over the same stretch (95 % interval of its Theil-Sen slope below 0) "
+        "or have reached its floor. Weaker evidence (p_possible, possible_se) or a training curve too noisy to tell gives 'possible'. A gap between the curves alone is never overfitting.",
+        abstains="Without a held-out curve, without its training curve, with fewer than min_evals real evaluations (repeated values count once), or when the two "
+        "curves count different things (batches, epochs) and no wall clock brings them together.",
+        confused_with="A generalisation gap that does not grow, divergence (the training loss rises too), drift of the validation data or of batch-norm statistics "
+        "(training stands still), double descent (the held-out curve comes back), one unlucky last evaluation.",
+        remedies=(
+            "Keep the checkpoint next to the turn instead of the last one.",
+            "Stop early: the patience table says which rule would have stopped where and what it gives up.",
+            "Plan fewer epochs so that the learning-rate schedule ends near the turn.",
+            "Regularise: more data or augmentation, weight decay, dropout, label smoothing; freeze layers when fine-tuning.",
+            "Check that accuracy, or whatever counts, turns at the same place: cross-entropy often rises first because of over-confidence.",
+        ),
+        sources=(
+            "L. Prechelt, Early Stopping - But When? (1998): GL, PQ and UP criteria",
+            "SageMaker Debugger rules Overfit and Overtraining: the rules to beat; both call a gap overfitting",
+            "Kendall (1938), Theil (1950), Sen (1968): trend tests",
+        ),
+    )
+
+    min_evals: int = threshold(10, "real evaluations below which the pass abstains", unit="evaluations")
+    min_after: int = threshold(5, "evaluations needed after the minimum", unit="evaluations")
+    min_rise_pct: float = threshold(
+        1.0,
+        "least rise: percent of a loss, percentage points of an accuracy, percent of the range of other metrics",
+    )
+    p_confirmed: float = threshold(0.01, "p value of the rising trend for 'confirmed'")
+    p_possible: float = threshold(0.02, "p value of the rising trend for 'possible'")
+    confirmed_se: float = threshold(3.0, "rise for 'confirmed'", unit="standard errors")
+    possible_se: float = threshold(2.0, "rise for 'possible'", unit="standard errors")
+    floor_share: float = threshold(
+        0.01,
+        "a training loss below this share of its start, or an accuracy this near to 1, has nothing left to learn",
+    )
+
+    def run(self, view: RunView) -> Iterable[Finding]:
+        """One finding about the first assessable pair: given pairs, then the loss, then other metrics."""
+        pairs = view.pairs
+        if not pairs:
+            yield self._no_pair(view)
+            return
+        problems: list[Finding] = []
+        for pair in sorted(pairs, key=lambda p: _rank(view, p)):
+            matched = match(pair)
+            problem = self._problem(view, pair, matched)
+            if problem is None and isinstance(matched, Matched):
+                found = assess(matched, min_rise_pct=self.min_rise_pct, floor_share=self.floor_share)
+                yield self._verdict(view, found)
+                return
+            if problem is not None:
+                problems.append(problem)
+        yield problems[0]
+
+    def _no_pair(self, view: RunView) -> Finding:
+        blank = next((s for s in view.lead if s.split in ("val", "test") and s.metric and not len(s.y)), None)
+        if blank is not None:
+            title = f"Overfitting: {blank.tag} has no values, all {len(blank.value)} are NaN; no validation took place."
+            return abstained(
+                self, view, title, (f"finite values of {blank.tag}",), {"val_tag": blank.tag, "points": 0}
+            )
+        held = next((s for s in view.lead if s.split in ("val", "test") and s.better and len(s.y)), None)
+        if held is not None:
+            hint = view.map_hint(held.metric or "loss", "train")
+            title = f"Overfitting: {held.tag} has no training curve to stand beside."
+            return abstained(
+                self, view, title, (f"the training curve of {held.metric}: {hint}",), {"val_tag": held.tag}
+            )
+        hint = view.map_hint("loss", "val")
+        title = "Overfitting: no validation metric is recorded."
+        return abstained(self, view, title, (f"a validation loss: {hint}",))
+
+    def _problem(self, view: RunView, pair: Pair, matched: Matched | str) -> Finding | None:
+        """Why this pair cannot be assessed; None where it can."""
+        if isinstance(matched, str):
+            title = f"Overfitting: {pair.train.tag} and {pair.val.tag} share no axis."
+            return abstained(
+                self, view, title, (matched,), {"train_tag": pair.train.tag, "val_tag": pair.val.tag}
+            )
+        n = len(matched.val)
+        if n >= self.min_evals:
+            return None
+        said = " ".join(f"{remark}." for remark in matched.remarks)
+        title = f"Overfitting: {n} evaluations of {pair.val.tag}, {self.min_evals} are needed. {said}".strip()
+        return abstained(
+            self,
+            view,
+            title,
+            (f"{self.min_evals} evaluations of {pair.val.tag} (there are {n})",),
+            compared(matched),
+        )
+
+    def _strength(self, found: Assessment) -> Status:
+        turn = found.turn
+        if turn.after < self.min_after or turn.rise <= found.least_rise:
+            return "refuted"
+        if turn.p_up < self.p_confirmed and turn.rise > self.confirmed_se * turn.se:
+            return "confirmed"
+        if turn.p_up < self.p_possible and turn.rise > self.possible_se * turn.se:
+            return "possible"
+        return "refuted"
+
+    def _verdict(self, view: RunView, found: Assessment) -> Finding:
+        status = self._strength(found)
+        values = {
+            **compared(found.matched),
+            **measures(found),
+            "other_metrics": other_metrics(view, found.matched.pair),
+        }
+        course = found.train.course
+        if status == "refuted":
+            return refuted(self, view, _healthy_title(found, self.min_after), jsonable(values))
+        if course == "rising" or (course == "flat" and not found.train.at_floor):
+            cause = "divergence" if course == "rising" else "val-drift"
+            title = _not_overfit_title(found, cause)
+            return refuted(self, view, title, jsonable({**values, "reason": cause}))
+        if course == "unclear" and not found.train.at_floor:
+            status = "possible"
+        return self._finding(view, found, status, values)
+
+    def _finding(self, view: RunView, found: Assessment, status: Status, values: dict[str, Any]) -> Finding:
+        m, turn = found.matched, found.turn
+        replay = Replay(view, m)
+        last = len(m.val) - 1
+        table = replay.patience_table()
+        low, high = turn.rise - 1.96 * turn.se, turn.rise + 1.96 * turn.se
+        return Finding(
+            code=self.code,
+            status=status,
+            severity="warning",
+            run=view.name,
+            rank=found.val.rank,
+            where=Where(
+                step_start=m.step_at(turn.best),
+                step_end=m.step_at(last),
+                t_start_ns=m.wall_at(turn.best),
+                t_end_ns=m.wall_at(last),
+            ),
+            title=_title(found),
+            effect=Effect(
+                value=found.size(turn.rise),
+                low=found.size(low),
+                high=found.size(high),
+                unit=f"{found.unit} worse than the best level".strip(),
+                method="medians of the end and of the minimum, normal interval from the noise between evaluations",
+            ),
+            evidence=_evidence(found),
+            parameters=self.parameters(),
+            wasted_gpu_s=replay.gpu_s_after(turn.best),
+            advice=_advice(found, table, values["other_metrics"], self.explain.remedies),
+            values=jsonable({**values, "would_have_stopped": replay.criteria(), "patience_table": table}),
+        )
+
+
+def _rank(view: RunView, pair: Pair) -> tuple[bool, bool, bool]:
+    given = (pair.train.tag, pair.val.tag) in view.pairs_given
+    return (not given, pair.val.metric != "loss", pair.val.split == "test")
+
+
+def _rise(found: Assessment) -> str:
+    value = found.size(found.turn.rise)
+    if found.val.scale == "log":
+        return f"rose {percent(value)}"
+    if found.val.scale == "logit":
+        return f"fell {number(value, 2)} points"
+    return f"got worse by {number(value)}"
+
+
+def _lowest(found: Assessment) -> str:
+    m, best = found.matched, found.turn.best
+    value = measures(found)["smoothed_best_value"]
+    return f"{number(value)} at {place(found.val, float(m.x[best]))}"
+
+
+def _train(found: Assessment) -> str:
+    m, leg = found.matched, found.train
+    tag = m.pair.train.tag
+    if leg.at_floor:
+        return f"{tag} had nothing left to learn ({number(float(m.train[-1]))})"
+    if leg.course == "unclear":
+        return f"{tag} is too noisy to tell its course"
+    if m.pair.train.scale == "log":
+        change = change_pct(leg.change)
+        return f"{tag} {'fell' if change < 0 else 'rose'} {percent(abs(change))}"
+    return f"{tag} went from {number(float(m.train[found.turn.best]))} to {number(float(m.train[-1]))}"
+
+
+def _title(found: Assessment) -> str:
+    m = found.matched
+    end = place(found.val, float(m.x[-1]))
+    remarks = "".join(f" ({remark})" for remark in m.remarks)
+    return f"{found.val.tag} {_rise(found)} from its best, {_lowest(found)}, to {end} while {_train(found)}{remarks}."
+
+
+def _not_overfit_title(found: Assessment, cause: str) -> str:
+    why = (
+        "both got worse: a divergence"
+        if cause == "divergence"
+        else "training stood still: drift of the validation side"
+    )
+    return f"No overfitting: {found.val.tag} {_rise(found)} from its best, {_lowest(found)}, but {_train(found)}; {why}."
+
+
+def _healthy_title(found: Assessment, min_after: int) -> str:
+    m, turn = found.matched, found.turn
+    n = len(m.val)
+    if turn.after < min_after:
+        return f"No overfitting: {found.val.tag} was still at its best near the end ({_lowest(found)}, {turn.after} of {n} evaluations before the end)."
+    if turn.rise <= found.least_rise:
+        return f"No overfitting: {found.val.tag} stayed at its best level, {_lowest(found)}, for the last {turn.after} of {n} evaluations."
+    return (
+        f"No overfitting shown: {found.val.tag} ends {number(found.size(turn.rise), 2)} {found.unit} from its best, {_lowest(found)}, "
+        f"which its noise or an uneven course explains (p = {number(turn.p_up, 2)})."
+    )
+
+
+def _evidence(found: Assessment) -> tuple[Evidence, ...]:
+    m, turn = found.matched, found.turn
+    raw_best = int(np.argmin(m.val_cost))
+    notes = {
+        0: "first evaluation",
+        raw_best: "best evaluation",
+        turn.best: "turn of the running median",
+        len(m.val) - 1: "last evaluation",
+    }
+    rows = [found.val.evidence(found.val.row_of(int(m.rows[i])), note) for i, note in sorted(notes.items())]
+    train = m.pair.train
+    return (*rows, train.evidence(train.row_of(len(train.y) - 1), "last training value"))
+
+
+def _advice(
+    found: Assessment, table: list[dict[str, Any]], others: list[dict[str, Any]], remedies: tuple[str, ...]
+) -> tuple[str, ...]:
+    keep = f"Keep the checkpoint next to {place(found.val, float(found.matched.x[found.turn.best]))} instead of the last one."
+    stops = [r for r in table if r["stops"] and not r["min_delta_pct"] and (r["given_up_pct"] or 0.0) < 1.0]
+    rule = remedies[1]
+    if stops:
+        first = min(stops, key=lambda r: r["patience"])
+        saved = percent(first["saved_pct"])
+        rule = (
+            f"Stop early: patience {first['patience']} would have stopped "
+            + ("" if first["stop_step"] is None else f"at step {first['stop_step']:,} ")
+            + f"and kept {found.val.tag} {number(first['kept_value'], 4)}, saving {saved} of the run."
+        )
+    later = [
+        o for o in others if o["best_step"] is not None and o["best_step"] > found.matched.x[found.turn.high]
+    ]
+    metric = [
+        f"Choose the checkpoint by the metric that counts: {o['tag']} was best only at step {o['best_step']:,} ({number(o['best_value'])})."
+        for o in later[:2]
+    ]
+    return (keep, *metric, rule, *remedies[2:])
