@@ -6,11 +6,12 @@ naively such a column shows plateaus and five times the evaluations that took pl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from afterrun.analyzer.series import Series, surviving
 from afterrun.analyzer.stats import Array
 
 MIN_BLOCKS = 4
@@ -54,3 +55,24 @@ def find_repeats(value: Array) -> Repeats | None:
         return None
     rows = np.concatenate([np.arange(a, a + size, usual) for a, size in zip(starts, lengths, strict=True)])
     return Repeats(rows=rows.astype(np.int64), length=usual)
+
+
+def real_points(s: Series) -> tuple[Series, int | None]:
+    """(the series with one point for each evaluation, rows that one evaluation filled or None).
+
+    An ordinary series comes back as it is.
+    """
+    repeats = find_repeats(s.value)
+    if repeats is None:
+        return s, None
+    rows = repeats.rows
+    thinned = replace(
+        s,
+        x=s.x[rows],
+        value=s.value[rows],
+        wall_ns=None if s.wall_ns is None else s.wall_ns[rows],
+        epoch=None if s.epoch is None else s.epoch[rows],
+        attempt=s.attempt[rows],
+        frame=surviving(s.frame)[rows.tolist()],
+    )
+    return thinned, repeats.length

@@ -10,6 +10,7 @@ with either sign, and the likelihood ratio says whether the curve ran into a wal
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -19,7 +20,7 @@ from afterrun.analyzer.series import Scale
 from afterrun.analyzer.stats import Array, effective_n, lag1
 
 BLOCKS = 100
-"""Blocks whose medians are fitted: enough to place an end within 1 % of the run."""
+"""Blocks whose means are fitted: enough to place an end within 1 % of the run."""
 
 MIN_BLOCKS = 20
 
@@ -28,6 +29,9 @@ SMOOTH_SHAPES = (0.0, 0.25, 0.5, 1.0, 2.0)
 
 ABRUPT_SHAPES = (-1.0, -0.75, -0.5, -1.0 / 3.0)
 """xi of curves that stop: a straight line, then (1 - t / T)^p with p = 1.33, 2, 3."""
+
+MIN_WITNESS = 8
+"""A further curve with fewer points after the start is not heard."""
 
 SKIP_FALL = 0.1
 """The fit starts when a tenth of the fall is done: warm-up bends the curve before."""
@@ -54,47 +58,63 @@ class Descent:
     """Drop from the highest early level to the level of the last tenth, on the work scale."""
 
 
-def fit_descent(x: Array, cost: Array, scale: Scale) -> Descent | None:
-    """Fit both kinds of curve to n points (``cost`` on the work scale, lower is better).
+def fit_descent(curves: Sequence[tuple[Array, Array]], scale: Scale) -> Descent | None:
+    """Fit both kinds of curve to one or more witnesses of the same descent, the main one first.
 
-    None where there are too few points or nothing falls. Relative errors on the log scale (noise is
-    multiplicative there), absolute ones elsewhere. Blocks count as many independent ones as the lag-1
-    autocorrelation of the residuals leaves.
+    Each is (axis, cost on the work scale, lower is better). All share shape and time scale; floor, height
+    and noise are their own. None where the main one has too few points or does not fall. Errors are
+    relative on the log scale (noise is multiplicative there), absolute elsewhere. Blocks count as many
+    independent ones as the lag-1 autocorrelation of the residuals leaves.
     """
-    t, u = _block_medians(x, cost)
+    t, u = _blocks(*curves[0])
     if len(u) < MIN_BLOCKS or t[-1] <= t[0]:
         return None
     first, fall = _start(u)
     if fall <= 0.0 or len(u) - first < MIN_BLOCKS:
         return None
-    span = float(t[-1] - t[first])
-    z = (t[first:] - t[first]) / span
-    level = np.exp(u[first:] - u[-1]) if scale == "log" else u[first:] - u[-1]
-    weight = 1.0 / level if scale == "log" else np.ones_like(level)
-    shapes, scales, ends = _grid()
-    residual = _residuals(_curves(z, shapes, scales) * weight, weight, level * weight, scale == "log")
-    rss = np.einsum("ij,ij->i", residual, residual)
+    begin, span = float(t[first]), float(t[-1] - t[first])
+    shapes, _, ends = _grid()
+    misfit = np.zeros(len(shapes))
+    for x, cost in curves:
+        t, u = _blocks(x, cost)
+        inside = t >= begin
+        if np.count_nonzero(inside) >= MIN_WITNESS:
+            misfit += _misfit((t[inside] - begin) / span, u[inside], scale == "log")
     abrupt = shapes < 0
-    stop = int(np.argmin(np.where(abrupt, rss, np.inf)))
-    slow = int(np.argmin(np.where(abrupt, np.inf, rss)))
-    n = max(4.0, effective_n(len(z), lag1(residual[stop if rss[stop] < rss[slow] else slow])))
-    floor = max(float(rss[stop]), float(rss[slow]), 1e-300) * 1e-9
-    near = ends[abrupt & (n * np.log(np.maximum(rss, floor) / max(rss[stop], floor)) < CHI2_95)]
+    stop = int(np.argmin(np.where(abrupt, misfit, np.inf)))
+    slow = int(np.argmin(np.where(abrupt, np.inf, misfit)))
+    near = ends[abrupt & (misfit - misfit[stop] < CHI2_95)]
     return Descent(
-        support=n * math.log(max(rss[slow], floor) / max(rss[stop], floor)),
-        end=float(t[first] + ends[stop] * span),
-        end_low=float(t[first] + near.min() * span),
-        end_high=float(t[first] + near.max() * span),
+        support=float(misfit[slow] - misfit[stop]),
+        end=begin + float(ends[stop]) * span,
+        end_low=begin + float(near.min()) * span,
+        end_high=begin + float(near.max()) * span,
         shape=float(shapes[stop]),
         smooth_shape=float(shapes[slow]),
         fall=fall,
     )
 
 
-def _block_medians(x: Array, cost: Array) -> tuple[Array, Array]:
+def _misfit(z: Array, u: Array, relative: bool) -> Array:
+    """n_eff ln(residual sum of squares) of every candidate curve; differences are 2 log likelihood ratios."""
+    shapes, scales, _ = _grid()
+    level = np.exp(u - u[-1]) if relative else u - u[-1]
+    weight = 1.0 / level if relative else np.ones_like(level)
+    residual = _residuals(_curves(z, shapes, scales) * weight, weight, level * weight, relative)
+    rss = np.einsum("ij,ij->i", residual, residual)
+    best = int(np.argmin(rss))
+    n = max(4.0, effective_n(len(z), lag1(residual[best])))
+    # a noiseless curve fits exactly: its error is that of the numbers themselves
+    exact = 1e-12 * len(z) * max(float(np.mean((level * weight) ** 2)), 1e-300)
+    return np.asarray(n * np.log(rss + exact), dtype=np.float64)
+
+
+def _blocks(x: Array, cost: Array) -> tuple[Array, Array]:
+    """Mean axis and interquartile mean of up to ``BLOCKS`` blocks: nearly as sharp as the mean, deaf to spikes."""
     size = max(1, len(cost) // BLOCKS)
     n = len(cost) // size * size
-    return x[-n:].reshape(-1, size).mean(axis=1), np.median(cost[-n:].reshape(-1, size), axis=1)
+    inner = np.sort(cost[-n:].reshape(-1, size), axis=1)[:, size // 4 : size - size // 4]
+    return x[-n:].reshape(-1, size).mean(axis=1), inner.mean(axis=1)
 
 
 def _start(u: Array) -> tuple[int, float]:

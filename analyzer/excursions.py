@@ -126,10 +126,10 @@ def _follow(u: Array, start: int, level: float, scale: float, rule: Rule) -> Exc
     padded = np.concatenate([back, np.ones(rule.back_points - 1, dtype=bool)])
     in_row = np.lib.stride_tricks.sliding_window_view(padded, rule.back_points).all(axis=1)
     in_row = in_row[: rule.max_points + 1]
-    again = np.zeros(len(above), dtype=bool)
-    falling = above[:-1] < FALLEN_SHARE * height[:-1]
-    again[1:] = falling & (np.diff(above) > max(rule.again_min, math.sqrt(2.0) * rule.z_min * scale))
-    ends = np.flatnonzero(in_row | again[: len(in_row)])
+    fallen = above[:-1] < FALLEN_SHARE * height[:-1]
+    jumped = np.diff(above) > max(rule.again_min, math.sqrt(2.0) * rule.z_min * scale)
+    again = 1 + np.flatnonzero(fallen & jumped)
+    ends = np.sort(np.concatenate([np.flatnonzero(in_row), again[again < len(in_row)]]))
     end = int(ends[0]) if len(ends) else len(above)
     return Excursion(
         start=start,

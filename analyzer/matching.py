@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from afterrun.analyzer.carry_forward import find_repeats
+from afterrun.analyzer.carry_forward import real_points
 from afterrun.analyzer.series import Series
 from afterrun.analyzer.stats import Array
 from afterrun.analyzer.view import Pair
@@ -24,10 +23,9 @@ class Matched:
     """
 
     pair: Pair
+    """The curves compared; the held-out one without repeated rows."""
     axis: Axis
     """What the two curves were matched on."""
-    rows: npt.NDArray[np.int64]
-    """Index into the finite points of the held-out series."""
     x: Array
     """Axis of the held-out series at the evaluations."""
     val: Array
@@ -52,21 +50,21 @@ class Matched:
             )
         if self.carried:
             said.append(
-                f"{self.pair.val.tag} repeats each value on {self.carried} rows: {len(self.rows)} real evaluations"
+                f"{self.pair.val.tag} repeats each value on {self.carried} rows: {len(self.val)} real evaluations"
             )
         return tuple(said)
 
     def step_at(self, i: int) -> int | None:
         """Recorded step of the i-th evaluation; None where no step is recorded."""
-        return self.pair.val.step_at(int(self.rows[i]))
+        return self.pair.val.step_at(i)
 
     def wall_at(self, i: int) -> int | None:
         """Wall clock in ns of the i-th evaluation; None where it is not recorded."""
-        return self.pair.val.wall_at(int(self.rows[i]))
+        return self.pair.val.wall_at(i)
 
     def train_since(self, i: int) -> Array:
         """Finite training values on the work scale (lower is better) from the i-th evaluation to the end."""
-        train_x, val_x = axes(self.pair, self.axis, self.rows)
+        train_x, val_x = axes(self.pair, self.axis)
         return np.asarray(self.pair.train.cost[train_x > val_x[i]], dtype=np.float64)
 
 
@@ -75,47 +73,43 @@ def match(pair: Pair) -> Matched | str:
 
     Curves whose axes count different things (batches, epochs) are matched by wall clock, never by number.
     """
-    train, val = pair.train, pair.val
-    repeats = find_repeats(val.value)
-    rows = np.arange(len(val.y)) if repeats is None else _finite_rows(val, repeats.rows)
+    train = pair.train
+    val, carried = real_points(pair.val)
+    pair = Pair(train=train, val=val)
+    for series in (train, val):
+        if not len(series.y):
+            return f"finite values of {series.tag}"
     axis: Axis = "step" if train.has_step and val.has_step else "row"
-    if len(rows) > 1 and not pair.same_axis:
+    if len(val.y) > 1 and not pair.same_axis:
         if train.wall_ns is None or val.wall_ns is None:
             return (
                 f"a common axis ({train.tag} runs over {train.x[0]:g}..{train.x[-1]:g}, {val.tag} over "
                 f"{val.x[0]:g}..{val.x[-1]:g}, and there is no wall clock to match them by)"
             )
         axis = "wall clock"
-    train_x, val_x = axes(pair, axis, rows)
+    train_x, val_x = axes(pair, axis)
     means, count = _interval_means(train_x, train.y, val_x)
     return Matched(
         pair=pair,
         axis=axis,
-        rows=rows,
-        x=val.xf[rows],
-        val=val.y[rows],
+        x=val.xf,
+        val=val.y,
         train=means,
         train_cost=_cost(train, means),
-        val_cost=val.cost[rows],
+        val_cost=val.cost,
         train_per_val=count,
-        carried=repeats.length if repeats else None,
+        carried=carried,
     )
 
 
-def axes(pair: Pair, axis: Axis, rows: npt.NDArray[np.int64]) -> tuple[Array, Array]:
+def axes(pair: Pair, axis: Axis) -> tuple[Array, Array]:
     """Positions of the finite training points and of the evaluations on the common axis."""
     train, val = pair.train, pair.val
     if axis != "wall clock" or train.wall_ns is None or val.wall_ns is None:
-        return train.xf, val.xf[rows]
+        return train.xf, val.xf
     start = min(train.wall_ns[0], val.wall_ns[0])
     train_s, val_s = (train.wall_ns - start) / 1e9, (val.wall_ns - start) / 1e9
-    return np.maximum.accumulate(train_s[train.finite]), np.maximum.accumulate(val_s[val.finite][rows])
-
-
-def _finite_rows(val: Series, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Rows among all points as indices among the finite ones."""
-    place = np.cumsum(val.finite) - 1
-    return np.asarray(place[rows[val.finite[rows]]], dtype=np.int64)
+    return np.maximum.accumulate(train_s[train.finite]), np.maximum.accumulate(val_s[val.finite])
 
 
 def _interval_means(train_x: Array, train_y: Array, val_x: Array) -> tuple[Array, int]:

@@ -13,6 +13,7 @@ import polars as pl
 from afterrun.analyzer.finding import Evidence, jsonable
 from afterrun.analyzer.smoothing import Smoothing, choose_alpha, ewma
 from afterrun.analyzer.stats import Array, noise_scale
+from afterrun.loaders.names import metric_of
 
 Scale = Literal["log", "logit", "raw"]
 Better = Literal["min", "max"]
@@ -58,6 +59,14 @@ class Series:
     def __len__(self) -> int:
         """Surviving points, non-finite ones included."""
         return len(self.value)
+
+    @property
+    def kind(self) -> str:
+        """What the metric is (``loss``, ``quality``, ``axis``, ``gradient``, ...); ``other`` where unknown."""
+        known = metric_of(self.metric) if self.metric else None
+        if known is not None:
+            return known.kind
+        return "loss" if self.metric and self.metric.endswith("loss") else "other"
 
     @cached_property
     def finite(self) -> npt.NDArray[np.bool_]:

@@ -23,8 +23,8 @@ MAD_TO_SD = 1.4826
 EXACT_BLOCKS = 10
 """Up to this many blocks the rank test uses the exact distribution."""
 
-MAX_PAIRS_POINTS = 300
-"""Theil-Sen looks at all pairs; longer series are averaged into this many blocks first."""
+MAX_PAIRS_POINTS = 150
+"""Theil-Sen looks at all pairs; longer series are averaged into at most this many blocks first."""
 
 
 def mad_sd(y: Array) -> float:
@@ -70,14 +70,12 @@ def effective_n(n: int, r1: float) -> float:
 
 
 def theil_sen_slope(x: Array, y: Array) -> float:
-    """Median of pairwise slopes; at most ``MAX_PAIRS_POINTS`` points are used, spread evenly."""
-    n = len(x)
-    if n < 2:
+    """Median of pairwise slopes; longer series are averaged into ``MAX_PAIRS_POINTS`` blocks first."""
+    if len(x) < 2:
         return 0.0
-    if n > MAX_PAIRS_POINTS:
-        keep = np.linspace(0, n - 1, MAX_PAIRS_POINTS).astype(np.int64)
-        x, y = x[keep], y[keep]
-    i, j = np.triu_indices(len(x), 1)
+    size = math.ceil(len(x) / MAX_PAIRS_POINTS)
+    x, y = block_means(x, size), block_means(y, size)
+    i, j = _pairs(len(x))
     dx = x[j] - x[i]
     ok = dx != 0
     return float(np.median((y[j] - y[i])[ok] / dx[ok])) if ok.any() else 0.0
@@ -145,7 +143,7 @@ def trend(y: Array, *, confidence: float = 0.95) -> Trend:
         return Trend(
             theil_sen_slope(np.arange(len(y), dtype=np.float64), y), -math.inf, math.inf, 0.0, 1.0, 1.0, n, k
         )
-    i, j = np.triu_indices(n, 1)
+    i, j = _pairs(n)
     diff = m[j] - m[i]
     slopes = np.sort(diff / (j - i))
     s = int(np.sign(diff).sum())
@@ -164,6 +162,14 @@ def trend(y: Array, *, confidence: float = 0.95) -> Trend:
         blocks=n,
         block=k,
     )
+
+
+@cache
+def _pairs(n: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """All (i, j) with i < j < n; made once for each n <= ``MAX_PAIRS_POINTS``."""
+    i, j = np.triu_indices(n, 1)
+    i.flags.writeable = j.flags.writeable = False
+    return i, j
 
 
 def _mann_kendall(s: int, m: Array) -> tuple[float, float, float]:

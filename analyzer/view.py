@@ -109,6 +109,11 @@ class RunView:
         return tuple(s for s in self.series if s.rank in (None, low))
 
     @cached_property
+    def curves(self) -> tuple[Series, ...]:
+        """``lead`` without the axis tags (epoch, step, tokens), which are no measurement."""
+        return tuple(s for s in self.lead if s.kind != "axis")
+
+    @cached_property
     def train_loss(self) -> Series | None:
         """The main training objective: ``loss`` of the training split, else of no split, else the only loss."""
         main = self.pick("loss", "train", "none")
@@ -186,8 +191,8 @@ class RunView:
 
     @cached_property
     def params(self) -> dict[str, str]:
-        """Parameters of the run, values as JSON text."""
-        frame = self.tables.params
+        """Parameters of the run, values as JSON text; those of the latest attempt where they differ."""
+        frame = self.tables.params.sort("attempt", maintain_order=True)
         return dict(zip(frame["key"].cast(pl.String), frame["value"], strict=True))
 
 

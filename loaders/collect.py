@@ -8,12 +8,13 @@ from pathlib import Path
 
 import polars as pl
 
-from afterrun.loaders.assemble import Assembled, Loaded, assemble
+from afterrun.loaders.assemble import Assembled, assemble
 from afterrun.loaders.collection import Collection, RunInfo, Unclaimed
 from afterrun.loaders.discover import Found, discover
 from afterrun.loaders.errors import AfterrunError, SchemaError
 from afterrun.loaders.grouping import Group, Member, group, stem_of
 from afterrun.loaders.names import Name
+from afterrun.loaders.placing import Loaded
 from afterrun.loaders.schema import Status, Tables, conform
 
 RUNNING_NS = 600 * 10**9

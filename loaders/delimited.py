@@ -24,6 +24,7 @@ LAYOUT_LINES = 200
 
 _HEADER_WITHIN = 20
 _MOSTLY_BINARY = 0.05
+_TEXT_CONTROLS = "\t\n\v\f\r\x1b"
 _CELLS_JUDGED = 2000
 _COMMA_NUMBER = re.compile(r"[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?")
 _POINT_NUMBER = re.compile(r"[+-]?[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?")
@@ -144,11 +145,16 @@ def _choose(content: Sequence[_Line]) -> str | None:
         fits = [row for row in rows if len(row) == width]
         named = any(is_header_like(row) for row in fits[:_HEADER_WITHIN])
         cells = list(islice((c for row in fits[1:] for c in row), _CELLS_JUDGED))
-        numeric = sum(1 for c in cells if is_nothing(c) or number(c) is not None) / max(len(cells), 1)
+        numeric = sum(1 for c in cells if _may_be_number(c, delimiter)) / max(len(cells), 1)
         score = (len(fits) / len(rows) * (1 + numeric) * (2 if named else 1), width)
         if score > best_score:
             best, best_score = delimiter, score
     return best
+
+
+def _may_be_number(cell: str, delimiter: str) -> bool:
+    comma = delimiter != "," and _COMMA_NUMBER.fullmatch(cell) is not None
+    return comma or is_nothing(cell) or number(cell) is not None
 
 
 def _usual_width(rows: Sequence[Sequence[str]]) -> int:
@@ -239,7 +245,7 @@ def peek(head: bytes) -> Layout | None:
     For sniffers: reads nothing else, never raises. Cached, as every sniffer asks about the same head.
     """
     text = decode_head(head).strip("\0")
-    if not text or sum(1 for c in text if c < "\t") > _MOSTLY_BINARY * len(text):
+    if not text or sum(1 for c in text if c < " " and c not in _TEXT_CONTROLS) > _MOSTLY_BINARY * len(text):
         return None
     lines = split_lines(text)
     if len(head) < HEAD_BYTES:

@@ -2,14 +2,15 @@
 
 Two ways through each block give the same cells: a plain block (numbers, all lines equally wide) goes to
 ``polars.read_csv`` whole, any other is cut line by line. Damage costs the lines it touches, never the
-file: a row wider than the header is given up and not shifted into wrong names; the cells that a short
-row lacks are null; a stray quote costs its own line.
+file: a row wider than the header is given up and not shifted into wrong names; where short rows are a
+habit of the writer the cells they lack are null, a lone one is given up; a stray quote costs its own line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,7 @@ from afterrun.loaders.delimited import (
 )
 from afterrun.loaders.errors import UnreadableError
 from afterrun.loaders.limits import MAX_QUOTED_LINES, check_columns
+from afterrun.loaders.losses import Losses
 from afterrun.loaders.textblocks import (
     BLOCK_BYTES,
     TextBlock,
@@ -36,33 +38,21 @@ from afterrun.loaders.textblocks import (
     text_blocks,
 )
 
+SHORT_SHARE = 0.1
+"""Short rows of one width count as meant where they make up this share of a block,"""
+
+SHORT_RUN = 3
+"""or where this many follow each other; otherwise nobody knows which cell is missing."""
+
 _NUMERIC_BYTES = b"0123456789+-.eE nNaAiIfFtTyY\n"
 _LAYOUT_BYTES = 2**18
-_SHOWN = 5
-
-
-@dataclass(slots=True)
-class Places:
-    """How often something happened, and the lines of the first few times."""
-
-    count: int = 0
-    first: list[int] = field(default_factory=list)
-
-    def add(self, line: int) -> None:
-        """Count one more, at this line."""
-        self.count += 1
-        if len(self.first) < _SHOWN:
-            self.first.append(line)
-
-    def __str__(self) -> str:
-        more = f" and {self.count - len(self.first)} more" if self.count > len(self.first) else ""
-        return f"line{'s' if self.count > 1 else ''} {', '.join(map(str, self.first))}{more}"
+_OVERWRITTEN = "\0"
 
 
 @dataclass(frozen=True, slots=True)
 class RowBlock:
     """Some rows. ``cells``: one column a name, called by its position ``"0"``, ``"1"``, ...: all Float64
-    (``plain``) or all String, unstripped, null where a short row lacks the cell.
+    (a plain block) or all String, unstripped, empty where a short row lacks the cell.
 
     ``lines`` are line numbers counted from 1; ``short`` the positions of rows with fewer cells than names.
     """
@@ -71,61 +61,6 @@ class RowBlock:
     cells: pl.DataFrame
     lines: NDArray[np.int64]
     short: tuple[int, ...] = ()
-    plain: bool = False
-
-
-@dataclass(slots=True)
-class Losses:
-    """What the reader gave up or repaired, for the notes of the source."""
-
-    wide: Places = field(default_factory=Places)
-    wide_cells: set[int] = field(default_factory=set)
-    header_cells: int = 0
-    narrow: Places = field(default_factory=Places)
-    zeros: Places = field(default_factory=Places)
-    zero_filled: bool = False
-    too_long: int = 0
-    half_line: int | None = None
-    headers: Places = field(default_factory=Places)
-    latin1: bool = False
-
-    @property
-    def damaged(self) -> int:
-        """Number of lines given up, wholly or (the half line) in part."""
-        return (
-            self.wide.count
-            + self.narrow.count
-            + self.zeros.count
-            + self.too_long
-            + (self.half_line is not None)
-        )
-
-    def notes(self) -> Iterator[str]:
-        """One sentence for each kind of loss or repair."""
-        if self.wide.count:
-            widths = ", ".join(map(str, sorted(self.wide_cells)[:_SHOWN]))
-            yield (
-                f"{_rows(self.wide.count)} with more cells ({widths}) than the header has names "
-                f"({self.header_cells}) left out: {self.wide}"
-            )
-        if self.narrow.count:
-            yield f"{_rows(self.narrow.count)} of a single cell left out: {self.narrow}"
-        if self.zeros.count:
-            yield f"{_rows(self.zeros.count)} overwritten with zero bytes left out: {self.zeros}"
-        if self.zero_filled:
-            yield "stretches of zero bytes were skipped, as a crash or a full disk leaves them"
-        if self.too_long:
-            yield f"{_rows(self.too_long)} too long to be a row left out"
-        if self.half_line is not None:
-            yield f"the file ends in the middle of line {self.half_line}; its last cell was left out"
-        if self.headers.count:
-            yield f"the header comes again, as after a restart: {self.headers}"
-        if self.latin1:
-            yield "bytes that are not UTF-8 were read as Latin-1"
-
-
-def _rows(count: int) -> str:
-    return f"{count} row{'s' if count > 1 else ''}"
 
 
 class TableReader:
@@ -141,7 +76,8 @@ class TableReader:
         self._fast = fast
         self._texts = text_blocks(path, block_bytes)
         first = next(self._texts, None)
-        layout = None if first is None else layout_of(_first_lines(first.data))
+        lines, self.losses.latin1 = _first_lines(b"" if first is None else first.data)
+        layout = layout_of(lines)
         if first is None or layout is None:
             raise UnreadableError(f"{path.name}: no header line of column names was found")
         check_columns(path.name, len(layout.names))
@@ -166,7 +102,7 @@ class TableReader:
             cells = plain_cells(text.data, len(self._names), self.layout.delimiter)
             if cells is not None:
                 lines = np.arange(text.first_line, text.first_line + len(cells), dtype=np.int64)
-                yield RowBlock(self._names, cells, lines, plain=True)
+                yield RowBlock(self._names, cells, lines)
                 return
         yield from self._by_line(text, final=text.cut)
 
@@ -190,11 +126,13 @@ class TableReader:
             if not cells:
                 continue
             if self._is_header(cells, line):
-                yield from rows.take(self._names)
-                self._names, self._labels = unique_names(strip_all(cells)), strip_all(cells)
+                labels = strip_all(cells)
+                if labels != self._labels:
+                    yield from rows.take(self._names, self.losses)
+                    self._names, self._labels = unique_names(labels), labels
             else:
                 self._add(rows, cells, line, half=final and text.cut and at == len(lines))
-        yield from rows.take(self._names)
+        yield from rows.take(self._names, self.losses)
 
     def _record(self, lines: list[str], at: int, *, final: bool) -> tuple[list[str], int]:
         """Cells of the record that begins at this line and the number of lines it takes.
@@ -205,26 +143,28 @@ class TableReader:
         if not line or line.isspace() or line.lstrip()[:1] == "#":
             return [], 1
         if "\0" in line:
-            if line.strip("\0 \t"):
-                return ["\0"], 1
-            self.losses.zero_filled = True
-            return [], 1
-        delimiter = self.layout.delimiter
-        if '"' not in line:
-            return line.split(delimiter), 1
-        cells, still_open = split_cells(line, delimiter)
-        if not still_open:
-            return cells, 1
-        width = len(self._names)
-        for used in range(2, MAX_QUOTED_LINES + 1):
+            overwritten = bool(line.strip("\0 \t"))
+            self.losses.zero_filled |= not overwritten
+            return [_OVERWRITTEN] if overwritten else [], 1
+        if '"' in line:
+            return self._quoted(lines, at, final=final)
+        return line.split(self.layout.delimiter), 1
+
+    def _quoted(self, lines: list[str], at: int, *, final: bool) -> tuple[list[str], int]:
+        """As ``_record``, for a line with quotes. A quote that never closes well is an ordinary character."""
+        delimiter, width = self.layout.delimiter, len(self._names)
+        cells, still_open = split_cells(lines[at], delimiter)
+        used = 1
+        while still_open and used < MAX_QUOTED_LINES:
+            used += 1
             if at + used > len(lines):
-                return ([], 0) if not final else (line.split(delimiter), 1)
-            joined, still_open = split_cells("\n".join(lines[at : at + used]), delimiter)
-            if not still_open and len(joined) == width:
-                return joined, used
-            if not still_open or len(lines[at + used - 1].split(delimiter)) == width:
-                break
-        return line.split(delimiter), 1
+                return (lines[at].split(delimiter), 1) if final else ([], 0)
+            cells, still_open = split_cells("\n".join(lines[at : at + used]), delimiter)
+            if still_open and len(lines[at + used - 1].split(delimiter)) == width > 1:
+                break  # a whole row: the quote before it was a stray one
+        if used > 1 and (still_open or len(cells) != width):
+            return lines[at].split(delimiter), 1
+        return cells, used
 
     def _is_header(self, cells: list[str], line: int) -> bool:
         """Whether a record is a header again: the same one, or one that shares half of its names."""
@@ -243,7 +183,7 @@ class TableReader:
 
     def _add(self, rows: _Rows, cells: list[str], line: int, *, half: bool) -> None:
         width = len(self._names)
-        if cells[0] == "\0":
+        if cells[0] == _OVERWRITTEN:
             self.losses.zeros.add(line)
         elif len(cells) == width:
             rows.add(cells, line)
@@ -257,35 +197,53 @@ class TableReader:
         elif len(cells) == 1:
             self.losses.narrow.add(line)
         else:
-            rows.add_short(cells + [""] * (width - len(cells)), line)
+            rows.add_short(cells, line, width)
 
 
 class _Rows:
-    """Rows under way to a block."""
+    """Rows under way to a block. ``widths`` holds the cells that short rows were written with."""
 
     def __init__(self) -> None:
         self._cells: list[list[str]] = []
         self._lines: list[int] = []
-        self._short: list[int] = []
+        self._widths: dict[int, int] = {}
 
     def add(self, cells: list[str], line: int) -> None:
         self._cells.append(cells)
         self._lines.append(line)
 
-    def add_short(self, cells: list[str], line: int) -> None:
-        self._short.append(len(self._cells))
-        self.add(cells, line)
+    def add_short(self, cells: list[str], line: int, width: int) -> None:
+        self._widths[len(self._cells)] = len(cells)
+        self.add(cells + [""] * (width - len(cells)), line)
 
-    def take(self, names: tuple[str, ...]) -> Iterator[RowBlock]:
-        if self._cells:
-            columns = zip(*self._cells, strict=True)
+    def take(self, names: tuple[str, ...], losses: Losses) -> Iterator[RowBlock]:
+        """The rows as one block. A lone short row has lost a delimiter somewhere, and is given up."""
+        trusted = _habitual(self._widths, len(self._cells))
+        lone = self._widths.keys() - trusted
+        for row in sorted(lone):
+            losses.narrow.add(self._lines[row])
+        kept = [i for i in range(len(self._cells)) if i not in lone] if lone else range(len(self._cells))
+        if len(kept):
+            columns = zip(*(self._cells[i] for i in kept), strict=True)
             frame = pl.DataFrame([pl.Series(str(i), c, dtype=pl.String) for i, c in enumerate(columns)])
-            yield RowBlock(names, frame, np.array(self._lines, dtype=np.int64), tuple(self._short))
-        self._cells, self._lines, self._short = [], [], []
+            lines = np.array([self._lines[i] for i in kept], dtype=np.int64)
+            yield RowBlock(names, frame, lines, tuple(j for j, i in enumerate(kept) if i in trusted))
+        self._cells, self._lines, self._widths = [], [], {}
 
 
-def _first_lines(data: bytes) -> list[str]:
-    """Lines that decide the layout: the first ones of a block, at least three where there are as many."""
+def _habitual(widths: Mapping[int, int], rows: int) -> set[int]:
+    """Short rows that the writer means: of a width that is common, or several of one width in a row."""
+    common = {w for w, n in Counter(widths.values()).items() if n >= SHORT_SHARE * rows}
+    trusted = {row for row, width in widths.items() if width in common}
+    for row, width in widths.items():
+        run = range(row, row + SHORT_RUN)
+        if all(widths.get(r) == width for r in run):
+            trusted.update(run)
+    return trusted
+
+
+def _first_lines(data: bytes) -> tuple[list[str], bool]:
+    """Lines that decide the layout, at least three where there are as many, and whether some were Latin-1."""
     end = _LAYOUT_BYTES
     if len(data) > end:
         for _ in range(3):
@@ -293,8 +251,8 @@ def _first_lines(data: bytes) -> list[str]:
             end = len(data) if found < 0 else found + 1
             if data.count(b"\n", 0, end) >= 3:
                 break
-    lines = split_lines(decode(data[:end])[0])
-    return lines[:LAYOUT_LINES]
+    text, latin1 = decode(data[:end])
+    return split_lines(text)[:LAYOUT_LINES], latin1
 
 
 def plain_cells(data: bytes, columns: int, delimiter: str) -> pl.DataFrame | None:

@@ -108,8 +108,8 @@ def _utf8_chunks(path: Path, block_bytes: int) -> Iterator[bytes]:
 
 
 def _last_end(data: bytes) -> int:
-    """Index after the last sure line end, 0 where there is none; a final CR may be half of CR LF."""
-    return data.rfind(b"\n") + 1 or data.rfind(b"\r", 0, max(len(data) - 1, 0)) + 1
+    """Index after the last sure line end, 0 where there is none; CRs at the end may belong to a LF to come."""
+    return data.rfind(b"\n") + 1 or data.rstrip(b"\r").rfind(b"\r") + 1
 
 
 def text_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Iterator[TextBlock]:

@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from afterrun.loaders import tfevent, tfsummary, tftensor
+from afterrun.loaders import tfevent, tfhistograms, tfsummary, tftensor
 from afterrun.loaders.protowire import WireError, float32
 from afterrun.loaders.tfevent import Event, Value
-from afterrun.loaders.tfrecord import Places, Window
-from afterrun.loaders.tfscalars import Book, Heads, Points, heads, points
+from afterrun.loaders.tfhistograms import Buckets, Limits
+from afterrun.loaders.tfrecord import Window
+from afterrun.loaders.tfscalars import Book, Points, heads, points
 from afterrun.loaders.tftensor import Numbers
+from afterrun.loaders.tfwide import Places
 
 VECTOR_LIMIT = 16
 """A tensor of 2 to this many numbers becomes the tags ``name[0]``, ``name[1]``, ...; longer ones are counted."""
@@ -54,14 +56,14 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Histogram:
-    """Counts between neighbouring edges: one edge more than counts, or neither if nothing was counted."""
+class HistogramRows:
+    """Histograms with the step and time of their events; ``order`` is the number of the record in the file."""
 
-    tag: bytes
-    step: int
-    wall_ns: int | None
-    edges: NDArray[np.float64]
-    counts: NDArray[np.float64]
+    order: Places
+    step: NDArray[np.int64]
+    wall_ns: NDArray[np.int64]
+    timed: NDArray[np.bool_]
+    buckets: Buckets
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +76,28 @@ class Mark:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Step and wall time of each record of a window; ``absent`` where the event has no wall time."""
+
+    step: NDArray[np.int64]
+    wall_ns: NDArray[np.int64]
+    possible: NDArray[np.bool_]
+    absent: NDArray[np.bool_]
+
+    @property
+    def timed(self) -> NDArray[np.bool_]:
+        """Which records have a time."""
+        return self.possible & ~self.absent
+
+
 @dataclass(slots=True)
 class Collector:
     """Everything read so far from one file. ``broken`` counts values and records that are none."""
 
     book: Book = field(default_factory=Book)
     rows: list[Rows] = field(default_factory=list)
-    histograms: list[Histogram] = field(default_factory=list)
+    histograms: list[HistogramRows] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
     hparams: dict[str, str] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
@@ -90,25 +107,33 @@ class Collector:
     untimed: int = 0
     cut_texts: int = 0
     _slow: list[tuple[int, int, float]] = field(default_factory=list)
+    _limits: list[Limits] = field(default_factory=list)
+    _buckets: list[Buckets] = field(default_factory=list)
 
     def add(self, window: Window) -> None:
         """Take in the records of a window."""
         view, head = window.data.data, heads(window)
-        found, left = points(window, head, self.book)
-        timeless = np.zeros(window.starts.size, np.bool_)
+        self._limits = [tfhistograms.find(window, head)]
+        records = np.arange(window.starts.size)
+        if self._limits[0].record.size:
+            records = np.delete(records, self._limits[0].record)
+        found, left = points(window, head, self.book, records)
+        absent = np.zeros(window.starts.size, np.bool_)
         for record, parsed in left:
             try:
                 event = parsed or tfevent.parse(view, int(window.starts[record]), int(window.ends[record]))
             except WireError:
                 self.broken += 1
                 continue
-            head.wall_s[record], timeless[record] = event.wall_s or 0.0, event.wall_s is None
+            head.wall_s[record], absent[record] = event.wall_s or 0.0, event.wall_s is None
             head.step[record] = event.step
             self._event(record, event, view)
+        times = Times(head.step, *nanoseconds(head.wall_s), absent)
+        self._take_scalars([*found, self._slow_points()], times)
+        self._take_histograms(times)
         self.records += window.starts.size
-        self._take([*found, self._slow_points()], head, timeless)
 
-    def _take(self, found: list[Points], head: Heads, timeless: NDArray[np.bool_]) -> None:
+    def _take_scalars(self, found: list[Points], times: Times) -> None:
         """Turn the numbers of a window into rows, without those of plugins that are not about scalars."""
         record, code, value = _in_write_order(found)
         plugin = [self.book.plugins.get(tag) if is_tensor else None for tag, is_tensor in self.book.codes]
@@ -118,11 +143,18 @@ class Collector:
                 self.skipped[_kind(plugin[one])] += count
             kept = ~foreign[code]
             record, code, value = record[kept], code[kept], value[kept]
-        if not record.size:
-            return
-        wall_ns, possible = nanoseconds(head.wall_s)
-        self.untimed += int(np.count_nonzero(~(possible | timeless)[record]))
-        self.rows.append(Rows(code, head.step[record], wall_ns[record], (possible & ~timeless)[record], value))
+        if record.size:
+            self.untimed += int(np.count_nonzero(~(times.possible | times.absent)[record]))
+            self.rows.append(
+                Rows(code, times.step[record], times.wall_ns[record], times.timed[record], value)
+            )
+
+    def _take_histograms(self, times: Times) -> None:
+        for some in (tfhistograms.buckets(tfhistograms.join(self._limits)), *self._buckets):
+            if some.record.size:
+                at, step, wall_ns = some.record, times.step[some.record], times.wall_ns[some.record]
+                self.histograms.append(HistogramRows(self.records + at, step, wall_ns, times.timed[at], some))
+        self._limits, self._buckets = [], []
 
     def _slow_points(self) -> Points:
         record, code, value = zip(*self._slow, strict=True) if self._slow else ((), (), ())
@@ -138,33 +170,33 @@ class Collector:
                 self.marks.append(Mark(_nanosecond(event.wall_s), event.step, *found))
         for value in event.values:
             try:
-                self._value(record, event, value, view)
+                self._value(record, value, view)
             except WireError:
                 self.broken += 1
 
-    def _value(self, record: int, event: Event, value: Value, view: memoryview) -> None:
+    def _value(self, record: int, value: Value, view: memoryview) -> None:
         plugin = self.book.plugins.get(value.tag) if value.plugin is None else value.plugin
         if plugin == b"hparams":
             self.hparams |= {} if value.content is None else tfsummary.hparams(view, value.content)
         elif value.kind == tfevent.SIMPLE:
             self._scalar(record, value.tag, float32(view, value.at), is_tensor=False)
         elif value.kind == tfevent.HISTO:
-            self._histogram(event, value.tag, tfsummary.old_histogram(view, value.at, value.end))
+            self._limits.append(tfhistograms.parse(view, record, value.tag, value.at, value.end))
         elif value.kind == tfevent.TENSOR:
-            self._tensor(record, event, value, plugin, view)
+            self._tensor(record, value, plugin, view)
         elif value.kind in _BLOBS:
             self.skipped[_BLOBS[value.kind]] += 1
 
-    def _tensor(self, record: int, event: Event, value: Value, plugin: bytes | None, view: memoryview) -> None:
+    def _tensor(self, record: int, value: Value, plugin: bytes | None, view: memoryview) -> None:
         tensor = tftensor.parse(view, value.at, value.end)
         if plugin == b"histograms":
-            self._histogram(event, value.tag, tfsummary.tensor_histogram(view, tensor))
+            self._buckets.append(tfhistograms.of_tensor(view, record, value.tag, tensor))
         elif plugin == b"text":
             self._text(value.tag, tftensor.strings(view, tensor))
         elif plugin not in _SCALARS:
             self.skipped[_kind(plugin)] += 1
         elif not tensor.numeric or not 1 <= tensor.size <= VECTOR_LIMIT:
-            self.skipped["tensor that is no scalar"] += 1
+            self.skipped["tensor without a scalar"] += 1
         elif tensor.size == 1:
             self._scalar(record, value.tag, float(tftensor.numbers(view, tensor)[0]), is_tensor=True)
         else:
@@ -173,9 +205,6 @@ class Collector:
 
     def _scalar(self, record: int, tag: bytes, number: float, *, is_tensor: bool) -> None:
         self._slow.append((record, self.book.code(tag, is_tensor=is_tensor), number))
-
-    def _histogram(self, event: Event, tag: bytes, buckets: tuple[Numbers, Numbers]) -> None:
-        self.histograms.append(Histogram(tag, event.step, _nanosecond(event.wall_s), *buckets))
 
     def _text(self, tag: bytes, strings: list[str]) -> None:
         name = tag_name(tag)
@@ -221,4 +250,8 @@ def _in_write_order(found: list[Points]) -> tuple[Places, NDArray[np.int32], Num
         return filled[0].record, filled[0].code, filled[0].value
     record = np.concatenate([p.record for p in found])
     order = np.argsort(record, kind="stable")
-    return record[order], np.concatenate([p.code for p in found])[order], np.concatenate([p.value for p in found])[order]
+    return (
+        record[order],
+        np.concatenate([p.code for p in found])[order],
+        np.concatenate([p.value for p in found])[order],
+    )

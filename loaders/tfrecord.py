@@ -1,9 +1,8 @@
 """TFRecord framing of event files: from bytes on disk to the limits of every record.
 
 A record is ``u64 length, u32 masked crc32c(length), payload, u32 masked crc32c(payload)``, little endian.
-The length is always checked. Payloads are checked on request, and from the moment anything looks wrong.
-After damage the walk goes on at the next 12 bytes that pass as a header; claims of length are held
-against the bytes left before anything is allocated. Work is linear in the size of the file.
+Here lies the fast way through a file in which nothing is wrong: lengths are checked, payloads are not. At
+the first doubt it gives up, and ``tfwalk`` takes the careful way.
 
 Source: tensorflow/core/lib/io/record_writer.h (layout), tensorflow/core/lib/hash/crc32c.h (mask).
 """
@@ -20,6 +19,8 @@ import google_crc32c
 import numpy as np
 from numpy.typing import NDArray
 
+from afterrun.loaders.tfwide import Bytes, Places, words
+
 HEADER_BYTES = 12
 FOOTER_BYTES = 4
 FRAME_BYTES = HEADER_BYTES + FOOTER_BYTES
@@ -32,17 +33,10 @@ LARGEST_BYTES = 64 << 20
 PAD_BYTES = 288
 """Zero bytes around the data of a window, so that wide loads near its ends stay inside."""
 
-WASTE_FACTOR, WASTE_BYTES = 4, 64 << 20
-"""How many bytes of false records may be checksummed, for each byte of the file and at least, before
-lengths are trusted again: a file made of false headers must not cost the square of its size."""
-
 _WALL_TIME = 0x09
 """First byte of nearly every event: the key of ``wall_time``."""
 
 _MASK = 0xA282EAD8
-
-Bytes = NDArray[np.uint8]
-Places = NDArray[np.int64]
 
 
 class Anomaly(Exception):  # noqa: N818  # a turn of events, not an error: read again with checksums
@@ -95,6 +89,11 @@ class RecordFile:
         self._file = file
         self._buffer = np.zeros(min(size, WINDOW_BYTES) + 2 * PAD_BYTES, np.uint8)
 
+    def begins_with(self, magic: bytes) -> bool:
+        """Whether these are the first bytes of the file."""
+        self._file.seek(0)
+        return self._file.read(len(magic)) == magic
+
     def load(self, at: int) -> tuple[Bytes, int]:
         """Bytes from file offset ``at`` on, and the place where they stop.
 
@@ -108,7 +107,7 @@ class RecordFile:
         if count + 2 * PAD_BYTES > self._buffer.size:
             self._buffer = np.zeros(count + 2 * PAD_BYTES, np.uint8)
         self._file.seek(at)
-        got = self._file.readinto(self._buffer[PAD_BYTES : PAD_BYTES + count]) or 0
+        got = self._file.readinto(self._buffer.data[PAD_BYTES : PAD_BYTES + count]) or 0
         if got < count:  # the file shrank under our hands
             self.size = at + got
         stop = PAD_BYTES + got
@@ -118,9 +117,7 @@ class RecordFile:
 
 def claimed(head: bytes) -> int | None:
     """The length that a header of 12 bytes claims, None if its checksum is wrong or bytes are missing."""
-    if len(head) < HEADER_BYTES or _mask(google_crc32c.value(head[:8])) != int.from_bytes(
-        head[8:12], "little"
-    ):
+    if len(head) < HEADER_BYTES or not _has_crc(head[:8], head[8:HEADER_BYTES]):
         return None
     return int.from_bytes(head[:8], "little")
 
@@ -134,6 +131,8 @@ def trusting(file: RecordFile) -> Iterator[Window]:
         reached = int(ends[-1]) if ends.size else PAD_BYTES
         tally = NOTHING
         if at + stop - PAD_BYTES >= file.size:
+            if ends.size and not intact(data[marks[-1] : reached].tobytes(), 0, reached - int(marks[-1])):
+                raise Anomaly  # a false length may have swallowed the end of the file
             tally, at = _tail(data, reached, stop), file.size
         elif reached == PAD_BYTES:
             raise Anomaly
@@ -142,150 +141,18 @@ def trusting(file: RecordFile) -> Iterator[Window]:
         yield Window(data, marks + HEADER_BYTES, ends - FOOTER_BYTES, at, tally)
 
 
-def checking(file: RecordFile, at: int = 0) -> Iterator[Window]:
-    """The records from an offset on, every payload checked, with a way through any damage."""
-    walk = _Walk(file, at)
-    while at < file.size:
-        window = walk.step(at)
-        at = window.next_at
-        yield window
-
-
-class _Walk:
-    """Finds intact records one after the other; ``done`` is the offset up to which all is counted."""
-
-    def __init__(self, file: RecordFile, at: int) -> None:
-        self.file = file
-        self.done = at
-        self.allowance = WASTE_FACTOR * file.size + WASTE_BYTES
-        self._dirty = False
-
-    def step(self, at: int) -> Window:
-        """The records of the window at file offset ``at``."""
-        data, stop = self.file.load(at)
-        shift = at - PAD_BYTES
-        gaps = _Gaps(data, stop)
-        resume = self._records(gaps, stop, shift)
-        if resume is None and shift + stop >= self.file.size:
-            self._end(gaps, stop, shift)
-            resume = self.file.size
-        elif resume is None:
-            dark = self.done <= at
-            self._dirty |= dark and bool(data[PAD_BYTES:stop].any())
-            resume = shift + stop - HEADER_BYTES + 1 if dark else self.done
-        return gaps.window(resume)
-
-    def _records(self, gaps: _Gaps, stop: int, shift: int) -> int | None:
-        """Keep what is intact; returns where to load again if a record runs past the window."""
-        marks, ends = _headers(gaps.data, PAD_BYTES, stop, self.file.size - shift)
-        gaps.typical = float(np.median(ends - marks)) if marks.size else 0.0
-        place = max(self.done - shift, PAD_BYTES)
-        inside = int(np.searchsorted(ends, stop, side="right"))
-        if self.done == place + shift and gaps.keep_run(place, marks[:inside], ends[:inside]):
-            place = int(ends[inside - 1])
-            self.done = place + shift
-        later = int(np.searchsorted(marks, place))
-        for mark, end in zip(marks[later:].tolist(), ends[later:].tolist(), strict=True):
-            if mark < place:
-                continue
-            if end > stop and mark > PAD_BYTES:
-                return int(mark + shift)
-            whole = end <= stop
-            intact = whole and gaps.is_intact(mark, end)
-            if whole and not intact and self.allowance > 0:
-                self.allowance -= end - mark
-                continue
-            gaps.close(self.done - shift, mark)
-            if intact:
-                gaps.keep(mark, end)
-            else:
-                gaps.tally += Tally(oversize=1) if not whole else Tally(lost=1, lost_bytes=end - mark)
-            place, self.done, self._dirty = end, end + shift, False
-        return None
-
-    def _end(self, gaps: _Gaps, stop: int, shift: int) -> None:
-        """Name what is left behind the last record."""
-        left = self.done - shift
-        rest = gaps.data[max(left, PAD_BYTES) : stop]
-        if not rest.any() and not self._dirty:
-            gaps.tally += Tally(zero_bytes=stop - left)
-        elif left >= PAD_BYTES and not gaps.is_intact(left, stop) and _is_cut(rest):
-            gaps.tally += Tally(cut_bytes=rest.size)
-        else:
-            gaps.close(left, stop)
-        self.done = stop + shift
-
-
-class _Gaps:
-    """The records of one window and what lies between them; places are those of ``data``."""
-
-    def __init__(self, data: Bytes, stop: int) -> None:
-        self.data = data
-        self.typical = 0.0
-        self.tally = NOTHING
-        self._raw = data[:stop].tobytes()
-        self._kept: list[Places] = [np.empty((0, 2), np.int64)]
-
-    def is_intact(self, mark: int, end: int) -> bool:
-        return _intact(self._raw, mark, end)
-
-    def keep_run(self, place: int, marks: Places, ends: Places) -> bool:
-        """Keep all these records at once if one follows the other from ``place`` and all are intact."""
-        if not marks.size or marks[0] != place or (ends[:-1] != marks[1:]).any():
-            return False
-        raw, crc32c = self._raw, google_crc32c.value
-        starts, bodies = (marks + HEADER_BYTES).tolist(), (ends - FOOTER_BYTES).tolist()
-        found = np.array([crc32c(raw[a:b]) for a, b in zip(starts, bodies, strict=True)], np.uint32)
-        footers = np.ndarray((self.data.size - 3,), "V4", self.data.data, strides=(1,))[ends - FOOTER_BYTES]
-        if (_masked(found) != footers.view("<u4")).any():
-            return False
-        self._kept.append(np.column_stack([marks, ends]))
-        return True
-
-    def keep(self, mark: int, end: int) -> None:
-        self._kept.append(np.array([[mark, end]]))
-
-    def close(self, left: int, right: int) -> None:
-        """Account for the unreadable bytes ``left:right``; a record that only lost its header is kept."""
-        size = right - left
-        if size <= 0:
-            return
-        if size < FRAME_BYTES:
-            self.tally += Tally(stray_bytes=size)
-        elif left >= PAD_BYTES and self.is_intact(left, right):
-            self.keep(left, right)
-            self.tally += Tally(mended=1)
-        else:
-            self.tally += Tally(lost=self._records_in(left, right), lost_bytes=size)
-
-    def _records_in(self, left: int, right: int) -> int:
-        """How many records filled these bytes, at least 1."""
-        size, first = right - left, 0
-        length = claimed(self._raw[left : left + HEADER_BYTES]) if left >= PAD_BYTES else None
-        if length is not None and length + FRAME_BYTES <= size:
-            size, first = size - length - FRAME_BYTES, 1
-        return max(1, first + round(size / self.typical) if self.typical else first)
-
-    def window(self, next_at: int) -> Window:
-        marks, ends = np.concatenate(self._kept).T
-        return Window(self.data, marks + HEADER_BYTES, ends - FOOTER_BYTES, next_at, self.tally)
-
-
 def _tail(data: Bytes, reached: int, stop: int) -> Tally:
     """What the bytes behind the last whole record are; raises ``Anomaly`` unless they are harmless."""
     rest = data[reached:stop]
     if not rest.any():
         return Tally(zero_bytes=rest.size)
-    if (
-        _is_cut(rest)
-        and not _headers(data, reached + 1, stop, stop)[0].size
-        and not _intact(rest.tobytes(), 0, rest.size)
-    ):
-        return Tally(cut_bytes=rest.size)
-    raise Anomaly
+    whole = intact(rest.tobytes(), 0, rest.size)
+    if whole or not is_cut(rest) or headers(data, reached + 1, stop, stop)[0].size:
+        raise Anomaly
+    return Tally(cut_bytes=rest.size)
 
 
-def _is_cut(rest: Bytes) -> bool:
+def is_cut(rest: Bytes) -> bool:
     """Whether this is the beginning of one record: less than a header, or a sound header that claims more."""
     length = claimed(rest[:HEADER_BYTES].tobytes())
     return rest.size < HEADER_BYTES or (length is not None and length > rest.size - FRAME_BYTES)
@@ -318,7 +185,7 @@ def _chain(data: Bytes, stop: int) -> tuple[Places, Places]:
     return np.concatenate([m for m, _ in pieces]), np.concatenate([e for _, e in pieces])
 
 
-def _headers(data: Bytes, first: int, stop: int, limit: int) -> tuple[Places, Places]:
+def headers(data: Bytes, first: int, stop: int, limit: int) -> tuple[Places, Places]:
     """All places from ``first`` on whose 12 bytes pass as the header of a record that ends by ``limit``."""
     zero = data[first + 5 : stop - FOOTER_BYTES] == 0  # no length reaches 2**40: cheap, and leaves few
     marks = np.flatnonzero(zero[:-2] & zero[1:-1] & zero[2:]) + first
@@ -327,8 +194,7 @@ def _headers(data: Bytes, first: int, stop: int, limit: int) -> tuple[Places, Pl
 
 def _sound(data: Bytes, marks: Places, limit: int) -> tuple[Places, Places]:
     """Those of the places whose header passes its checksum and whose record ends by ``limit``."""
-    wide = np.ndarray((data.size - 15,), "V16", data.data, strides=(1,))  # one load for length and checksum
-    head = wide[marks].view("<u8").reshape(-1, 2)
+    head = words(data, marks, 2)  # length, then checksum and four bytes more
     near = np.flatnonzero(head[:, 0] <= limit)
     marks, length = marks[near], head[near, 0].astype(np.int64)
     ends = marks + length + FRAME_BYTES
@@ -336,18 +202,19 @@ def _sound(data: Bytes, marks: Places, limit: int) -> tuple[Places, Places]:
     return marks[good], ends[good]
 
 
-def _intact(raw: bytes, mark: int, end: int) -> bool:
+def intact(raw: bytes, mark: int, end: int) -> bool:
     """Whether the payload of the record ``raw[mark:end]`` has the checksum behind it."""
     body = end - FOOTER_BYTES
-    crc = google_crc32c.value(raw[mark + HEADER_BYTES : body])
-    return body >= mark + HEADER_BYTES and raw[body:end] == _mask(crc).to_bytes(4, "little")
+    return body >= mark + HEADER_BYTES and _has_crc(raw[mark + HEADER_BYTES : body], raw[body:end])
 
 
-def _mask(crc: int) -> int:
-    return ((crc >> 15 | crc << 17) + _MASK) & 0xFFFF_FFFF
+def _has_crc(payload: bytes, stored: bytes) -> bool:
+    crc: int = google_crc32c.value(payload)
+    return ((crc >> 15 | crc << 17) + _MASK) & 0xFFFF_FFFF == int.from_bytes(stored, "little")
 
 
-def _masked(crc: NDArray[np.uint32]) -> NDArray[np.uint32]:
+def masked(crc: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """CRCs as they are stored: rotated by 15 bits and shifted by a constant."""
     return (crc >> np.uint32(15) | crc << np.uint32(17)) + np.uint32(_MASK)
 
 
@@ -357,7 +224,7 @@ def _length_crc(length: Places) -> NDArray[np.uint32]:
     crc = tables[0][length & 0xFF]
     for i in range(1, (int(length.max(initial=0)).bit_length() + 7) // 8):
         crc = crc ^ tables[i][(length >> 8 * i) & 0xFF]
-    return _masked(crc)
+    return masked(crc)
 
 
 @cache

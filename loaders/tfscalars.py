@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from afterrun.loaders import tfevent, tftensor
 from afterrun.loaders.protowire import WireError
 from afterrun.loaders.tfevent import Event
-from afterrun.loaders.tfrecord import Bytes, Places, Window
-
-Words = NDArray[np.uint64]
+from afterrun.loaders.tfrecord import Window
+from afterrun.loaders.tfwide import Bytes, Places, Words, load, varints, words
 
 _PREFIX_LIMITS = (32, 64, 128, 256)
 """Records are taken together whose bytes before the first number are at most this many."""
@@ -58,6 +57,7 @@ class Book:
     layouts: dict[tuple[tuple[Hole, ...], bytes, bytes], tuple[int, ...] | None] = field(default_factory=dict)
 
     def code(self, tag: bytes, *, is_tensor: bool) -> int:
+        """The number of a tag, a new one if it is new."""
         return self.codes.setdefault((tag, is_tensor), len(self.codes))
 
     def learn(self, event: Event) -> None:
@@ -91,41 +91,36 @@ Leftover = tuple[int, Event | None]
 
 
 def heads(window: Window) -> Heads:
-    """Wall time and step of every record that begins with them, as nearly all do.
-
-    Varints of up to seven bytes are taken apart by masks and shifts (steps below 2**49).
-    """
-    word = _load(window.data, window.starts + 1, 16)
+    """Wall time and step of every record that begins with them, as nearly all do."""
+    word = words(window.data, window.starts + 1, 2)
     tail = np.ascontiguousarray(word[:, 1])
     has_step = tail & np.uint64(0xFF) == 0x10
-    x = tail >> np.uint64(8)
-    last = ~x & np.uint64(0x0080_8080_8080_8080)
-    last &= np.uint64(0) - last
-    keep = last | (last - np.uint64(1))
-    length = (np.bitwise_count(keep) >> np.uint8(3)).astype(np.int64)
-    x &= keep & np.uint64(0x007F_7F7F_7F7F_7F7F)
-    x = x & np.uint64(0x007F_007F_007F_007F) | (x & np.uint64(0x7F00_7F00_7F00_7F00)) >> np.uint64(1)
-    x = x & np.uint64(0x0000_3FFF_0000_3FFF) | (x & np.uint64(0x3FFF_0000_3FFF_0000)) >> np.uint64(2)
-    x = x & np.uint64(0x0000_0000_0FFF_FFFF) | (x & np.uint64(0x0FFF_FFFF_0000_0000)) >> np.uint64(4)
+    step, length, ended = varints(tail)
     body = window.starts + 9 + (length + 1) * has_step
-    regular = (window.data[window.starts] == 0x09) & (body < window.ends) & (~has_step | (last != 0))
-    return Heads(word[:, 0].copy().view("<f8"), (x * has_step).view(np.int64), body, regular)
+    regular = (window.data[window.starts] == 0x09) & (body < window.ends) & (~has_step | ended)
+    return Heads(word[:, 0].copy().view("<f8"), (step * has_step).view(np.int64), body, regular)
 
 
-def points(window: Window, head: Heads, book: Book) -> tuple[list[Points], list[Leftover]]:
-    """Decode what can be decoded together; the rest is handed back in write order."""
+def points(window: Window, head: Heads, book: Book, records: Places) -> tuple[list[Points], list[Leftover]]:
+    """Decode those of these records that can be decoded together; the rest is handed back in write order."""
     view = window.data.data
-    pending = np.flatnonzero(head.regular)
-    left: list[Leftover] = [(i, None) for i in np.flatnonzero(~head.regular).tolist()]
+    regular = head.regular[records]
+    pending = records[regular]
+    left: list[Leftover] = [(i, None) for i in records[~regular].tolist()]
     found: list[Points] = []
     while pending.size >= _ROUND_RECORDS and len(found) < _ROUNDS:
         seed = int(pending[0])
         event = _parsed(view, window, seed)
         holes = None if event is None else _holes(view, event, window, seed)
-        if event is not None and holes is not None and int(window.ends[seed]) - holes[0].back > int(head.body[seed]):
+        if (
+            event is not None
+            and holes is not None
+            and int(window.ends[seed]) - holes[0].back > int(head.body[seed])
+        ):
             book.learn(event)
             taken, pending = _round(window, head, book, pending, holes)
-            found.append(taken)
+            if taken.record.size:
+                found.append(taken)
         if pending.size and pending[0] == seed:
             left.append((seed, event))
             pending = pending[1:]
@@ -188,7 +183,9 @@ def _round(
         codes[i] = _codes(window, book, int(record[i]), key)
     codes = codes[example]
     good = np.flatnonzero(same & (codes[:, 0] >= 0))
-    value = np.column_stack([_numbers(window.data, window.ends[record[good]] - h.back, h.layout) for h in holes])
+    value = np.column_stack(
+        [_numbers(window.data, window.ends[record[good]] - h.back, h.layout) for h in holes]
+    )
     taken = Points(np.repeat(record[good], len(holes)), codes[good].ravel(), value.ravel())
     rest = np.ones(pending.size, np.bool_)
     rest[candidates[good]] = False
@@ -212,10 +209,10 @@ def _codes(
     return book.layouts[key] or -1
 
 
-def _group(size: Places, words: list[Words]) -> tuple[Places, NDArray[np.bool_]]:
+def _group(size: Places, columns: list[Words]) -> tuple[Places, NDArray[np.bool_]]:
     """For each record an example it may be equal to, and whether all its words are."""
     key = size.view(np.uint64) * _PRIME
-    for word in words:
+    for word in columns:
         key ^= word
         key *= _PRIME
         key ^= key >> np.uint64(32)
@@ -224,7 +221,7 @@ def _group(size: Places, words: list[Words]) -> tuple[Places, NDArray[np.bool_]]
     table[slot] = np.arange(slot.size)
     example = table[slot]
     same = size == size[example]
-    for word in words:
+    for word in columns:
         same &= word == word[example]
     return example, same
 
@@ -232,7 +229,7 @@ def _group(size: Places, words: list[Words]) -> tuple[Places, NDArray[np.bool_]]
 def _prefix(data: Bytes, cut: Places, size: Places) -> list[Words]:
     """The ``size`` bytes before each cut as words, nearest first; what is no part of them is zero."""
     count, full = -(-int(size.max()) // 8), int(size.min()) // 8
-    rows = _load(data, cut - 8 * count, 8 * count)
+    rows = words(data, cut - 8 * count, count)
     columns = [np.ascontiguousarray(rows[:, count - 1 - j]) for j in range(count)]
     for j in range(full, count):
         columns[j] &= _HIGH_BYTES[np.clip(size - 8 * j, 0, 8)]
@@ -247,21 +244,11 @@ def _suffix(data: Bytes, cut: Places, holes: tuple[Hole, ...]) -> Words:
     mask[:size] = 0xFF
     for hole in holes[1:]:
         mask[size - hole.back : size - hole.back + tftensor.width(hole.layout)] = 0
-    return _load(data, cut + first, mask.size) & mask.view(np.uint64)
+    return words(data, cut + first, mask.size // 8) & mask.view(np.uint64)
 
 
 def _numbers(data: Bytes, places: Places, layout: str) -> NDArray[np.float64]:
-    width = tftensor.width(layout)
-    raw = np.ndarray((data.size - width + 1,), f"V{width}", data.data, strides=(1,))[places]
-    return tftensor.widen(raw.view(np.uint8), layout)
-
-
-def _load(data: Bytes, places: Places, width: int) -> Words:
-    """``width`` bytes (a multiple of 8) from each place as rows of words; one wide load is one copy."""
-    if width == 0:
-        return np.empty((places.size, 0), np.uint64)
-    wide = np.ndarray((data.size - width + 1,), f"V{width}", data.data, strides=(1,))
-    return wide[places].view("<u8").reshape(-1, width // 8)
+    return tftensor.widen(load(data, places, tftensor.width(layout)), layout)
 
 
 _NO_POINTS = Points(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0))

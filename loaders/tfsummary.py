@@ -1,7 +1,7 @@
-"""What the values of an event file mean that are no scalars: histograms, hyper-parameters, sessions.
+"""Hyper-parameters and session marks of event files.
 
-Sources: tensorflow/core/framework/summary.proto (HistogramProto), tensorboard/plugins/hparams/
-{plugin_data,api}.proto, google/protobuf/struct.proto, tensorflow/core/util/event.proto (SessionLog).
+Sources: tensorboard/plugins/hparams/{plugin_data,api}.proto, google/protobuf/struct.proto,
+tensorflow/core/util/event.proto (SessionLog).
 """
 
 from __future__ import annotations
@@ -9,67 +9,12 @@ from __future__ import annotations
 import json
 import math
 
-import numpy as np
-
-from afterrun.loaders import tftensor
 from afterrun.loaders.protowire import BYTES, FIXED64, VARINT, Field, WireError, fields, float64, text
-from afterrun.loaders.tftensor import Numbers, Tensor
-
-BUCKET_LIMIT = 100_000
-"""A histogram of more buckets is taken for damage."""
 
 JSON_DEPTH = 20
 """Hyper-parameters nested deeper are taken for damage."""
 
 _SESSION = {1: "start", 2: "finish", 3: "checkpoint"}
-
-
-def old_histogram(view: memoryview, at: int, end: int) -> tuple[Numbers, Numbers]:
-    """Edges and counts of a ``HistogramProto``: it lists the right limit and the count of each bucket.
-
-    Empty buckets at both ends are left out, and the outermost edges are the recorded minimum and maximum
-    where those lie inside their buckets (the limits go to plus and minus 1.8e308). Raises ``WireError``.
-    """
-    low, high = -math.inf, math.inf
-    packed: dict[int, list[Field]] = {6: [], 7: []}
-    for part in fields(view, at, end):
-        if part.number in (1, 2) and part.wire == FIXED64:
-            low, high = (float64(view, part.at), high) if part.number == 1 else (low, float64(view, part.at))
-        elif part.number in packed and part.wire in (BYTES, FIXED64):
-            packed[part.number].append(part)
-    limits, counts = (_doubles(view, packed[number]) for number in (6, 7))
-    if limits.size != counts.size or limits.size > BUCKET_LIMIT:
-        raise WireError(f"{limits.size} limits for {counts.size} counts")
-    filled = np.flatnonzero(counts)
-    if not filled.size:
-        return np.empty(0), np.empty(0)
-    first, last = int(filled[0]), int(filled[-1])
-    left = limits[first - 1] if first else -math.inf
-    edges = np.concatenate([[max(left, min(low, limits[first]))], limits[first : last + 1]])
-    edges[-1] = max(min(edges[-1], high), edges[-2])
-    return edges, counts[first : last + 1]
-
-
-def _doubles(view: memoryview, parts: list[Field]) -> Numbers:
-    if any((part.end - part.at) % 8 for part in parts):
-        raise WireError("not a whole number of doubles")
-    return np.frombuffer(b"".join(view[part.at : part.end] for part in parts), "<f8").astype(np.float64)
-
-
-def tensor_histogram(view: memoryview, tensor: Tensor) -> tuple[Numbers, Numbers]:
-    """Edges and counts of a tensor of plugin ``histograms``: ``[k, 3]`` rows of left, right and count.
-
-    Buckets that do not touch get an empty one between them. Raises ``WireError``.
-    """
-    known = tensor.numeric and len(tensor.dims) == 2 and tensor.dims[1] == 3
-    if not known or tensor.dims[0] > BUCKET_LIMIT:
-        raise WireError(f"a histogram of shape {tensor.dims}")
-    if tensor.size == 0:
-        return np.empty(0), np.empty(0)
-    left, right, count = tftensor.numbers(view, tensor).reshape(-1, 3).T
-    gaps = np.flatnonzero(left[1:] != right[:-1]) + 1
-    edges = np.insert(np.append(left, right[-1]), gaps, right[gaps - 1])
-    return edges, np.insert(count, gaps, 0.0)
 
 
 def hparams(view: memoryview, content: tuple[int, int]) -> dict[str, str]:

@@ -56,6 +56,7 @@ class Tensor:
 
     @property
     def numeric(self) -> bool:
+        """Whether the elements are numbers of a known type."""
         return self.dtype in CONTENT
 
 
@@ -100,7 +101,7 @@ def numbers(view: memoryview, tensor: Tensor) -> Numbers:
     wanted = _VALUES[tensor.dtype]
     parts = [_from_values(view, part, tensor.dtype) for part in tensor.values if part.number == wanted]
     found = np.concatenate(parts) if parts else np.zeros(0)
-    if tensor.size == 0 or found.size == tensor.size:
+    if tensor.size in (0, found.size):
         return found
     if found.size > tensor.size or not found.size:
         raise WireError(f"{found.size} numbers in a tensor of {tensor.size}")

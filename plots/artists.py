@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
-from afterrun.plots.registry import Prepared
+from afterrun.plots.spec import MARKED_POINTS, Mark
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from afterrun.plots.theme import Theme
-
-FEW_POINTS = 80
-"""Up to this many points a line shows its points."""
 
 SUPERSEDED = "#707070"
 
@@ -45,7 +42,7 @@ def _smooth(ax: Axes, part: pl.DataFrame, role: str, theme: Theme) -> None:
 
 
 def _line(ax: Axes, part: pl.DataFrame, role: str, theme: Theme) -> None:
-    few = len(part) <= FEW_POINTS
+    few = len(part) <= MARKED_POINTS
     style: dict[str, Any] = {"marker": "o", "ms": theme.marker_pt, "mec": "white", "mew": 0.5} if few else {}
     ax.plot(part["x"], part["y"], color=theme.colour(role), lw=0.75 * theme.line_pt, zorder=3.4, **style)
     if not few:
@@ -59,7 +56,9 @@ def _lonely(ax: Axes, part: pl.DataFrame, colour: str, theme: Theme) -> None:
     alone = np.isfinite(y) & gap[:-2] & gap[2:]
     if alone.any():
         x = part["x"].to_numpy()[alone]
-        ax.plot(x, y[alone], ls="none", marker="o", ms=0.6 * theme.marker_pt, mfc=colour, mec="none", zorder=3)
+        ax.plot(
+            x, y[alone], ls="none", marker="o", ms=0.6 * theme.marker_pt, mfc=colour, mec="none", zorder=3
+        )
 
 
 def _dots(ax: Axes, part: pl.DataFrame, role: str, theme: Theme) -> None:
@@ -76,13 +75,11 @@ def _dots(ax: Axes, part: pl.DataFrame, role: str, theme: Theme) -> None:
     )
 
 
-def _superseded(ax: Axes, part: pl.DataFrame, role: str, theme: Theme) -> None:
-    ax.plot(
-        part["x"], part["y"], color=SUPERSEDED, lw=0.7 * theme.line_pt, ls=(0, (3, 1.6)), zorder=2.8
-    )
+def _superseded(ax: Axes, part: pl.DataFrame, _role: str, theme: Theme) -> None:
+    ax.plot(part["x"], part["y"], color=SUPERSEDED, lw=0.7 * theme.line_pt, ls=(0, (3, 1.6)), zorder=2.8)
 
 
-def _peak(ax: Axes, part: pl.DataFrame, role: str, theme: Theme) -> None:
+def _peak(ax: Axes, part: pl.DataFrame, _role: str, theme: Theme) -> None:
     ax.plot(
         part["x"],
         part["y"],
@@ -96,7 +93,7 @@ def _peak(ax: Axes, part: pl.DataFrame, role: str, theme: Theme) -> None:
     )
 
 
-def _best(ax: Axes, part: pl.DataFrame, role: str, theme: Theme) -> None:
+def _best(ax: Axes, part: pl.DataFrame, _role: str, theme: Theme) -> None:
     ax.plot(
         part["x"],
         part["y"],
@@ -147,12 +144,14 @@ _LAYERS: Mapping[str, Callable[[Any, pl.DataFrame, str, Any], None]] = {
 }
 
 
-def draw_findings(ax: Axes, prepared: Prepared, theme: Theme) -> None:
+def draw_findings(ax: Axes, marks: Iterable[Mark], theme: Theme) -> None:
     """The places that the strip names, carried down through a panel: thin poles and quiet tints."""
-    for mark in prepared.marks:
+    for mark in marks:
         if mark.shape == "flag":
             dashes = "-" if mark.certain else (0, (2.5, 1.8))
-            ax.axvline(mark.xs[0], color=theme.colour(mark.role), lw=0.9, ls=dashes, zorder=1.6)
+            ax.axvline(
+                mark.xs[0], color=theme.colour(mark.role), lw=0.55 * theme.line_pt, ls=dashes, zorder=1.6
+            )
         elif mark.shape == "span" and mark.shaded:
             ax.axvspan(*mark.xs, facecolor=theme.tint(mark.role, 0.9), lw=0, zorder=1)
 

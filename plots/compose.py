@@ -9,9 +9,12 @@ import polars as pl
 
 from afterrun.analyzer.series import Series
 from afterrun.analyzer.view import RunView
-from afterrun.plots.layers import FEW_POINTS, Axis, line_rows, metric_label, raw_rows, smooth_rows
-from afterrun.plots.spec import End, Key
+from afterrun.plots.layers import MAX_LOG, Axis, is_smoothed, line_rows, metric_label, raw_rows, smooth_rows
+from afterrun.plots.spec import MARKED_POINTS, End, Key
 from afterrun.plots.text import count_text, display_name, legible, percent_text, value_text
+
+TITLE_CHARS = 76
+"""About as many fit above a page figure."""
 
 SPLIT_WORDS = {"train": "train", "val": "validation", "test": "test"}
 
@@ -35,8 +38,7 @@ def roles_of(curves: Sequence[Series]) -> list[str]:
 
 def curve_rows(panel: str, s: Series, axis: Axis, *, band: bool) -> list[pl.DataFrame]:
     """A curve in the layers that suit its number of points."""
-    smoothing = s.smoothing
-    if len(s.y) <= FEW_POINTS or smoothing is None:
+    if not is_smoothed(s):
         return [line_rows(panel, s, axis)]
     return [raw_rows(panel, s, axis), *smooth_rows(panel, s, axis, band=band)]
 
@@ -46,10 +48,10 @@ def curve_keys(s: Series, role: str, number: int, *, band: bool) -> list[Key]:
     tag = legible(display_name(s.tag, 44), f"tag {number}")
     points = count_text(len(s), "point")
     smoothing = s.smoothing
-    if len(s.y) <= FEW_POINTS or smoothing is None:
-        return [Key("line", role, f"{tag}, {points}")]
+    if smoothing is None or not is_smoothed(s):
+        return [Key("line" if len(s.y) <= MARKED_POINTS else "smooth", role, f"{tag}, {points}")]
     keys = [
-        Key("smooth", role, f"{tag}, mean over {smoothing.window_points:,.3g} points (EWMA)"),
+        Key("smooth", role, f"{tag}, EWMA over {smoothing.window_points:,.0f} points"),
         Key("raw", role, f"all {points}"),
     ]
     if band and s.sigma > 0:
@@ -64,15 +66,28 @@ def _noise_text(s: Series) -> str:
 
 def noise_pct(s: Series) -> float | None:
     """Noise of one point in percent: 100 (exp(sigma) - 1) on the log scale; None on any other."""
-    return float(100.0 * np.expm1(s.sigma)) if s.scale == "log" else None
+    return float(100.0 * np.expm1(min(s.sigma, MAX_LOG))) if s.scale == "log" else None
 
 
 def end_label(panel: str, s: Series, role: str) -> End:
     """Name and last value of a curve; says so where the curve ends in values that are not finite."""
-    smooth = s.smoothing is not None and len(s.y) > FEW_POINTS
-    last = float(s.from_work(s.smooth_u[-1:])[0]) if smooth else float(s.y[-1])
+    last = float(s.from_work(s.smooth_u[-1:])[0]) if is_smoothed(s) else float(s.y[-1])
     value = value_text(last) if s.finite[-1] else f"{value_text(last)}, then {value_text(float(s.value[-1]))}"
     return End(panel, last, f"{short_name(s)}\n{value}", role)
+
+
+def end_labels(panel: str, curves: Sequence[Series], roles: Sequence[str]) -> tuple[End, ...]:
+    """End labels of curves in one panel; by tag where the splits do not tell them apart."""
+    ends = [end_label(panel, s, role) for s, role in zip(curves, roles, strict=True)]
+    names = [short_name(s) for s in curves]
+    return tuple(
+        e if names.count(name) == 1 else e._replace(text=_renamed(e, s))
+        for e, s, name in zip(ends, curves, names, strict=True)
+    )
+
+
+def _renamed(end: End, s: Series) -> str:
+    return f"{display_name(s.tag, 16)}\n{end.text.partition(chr(10))[2]}"
 
 
 def short_name(s: Series) -> str:
@@ -80,9 +95,15 @@ def short_name(s: Series) -> str:
     return SPLIT_WORDS.get(s.split) or display_name(metric_label(s), 18)
 
 
+def split_words(curves: Sequence[Series]) -> str:
+    """``training and validation``: the splits of these curves, each once; empty where none is known."""
+    long = {"train": "training", "val": "validation", "test": "test"}
+    return " and ".join(dict.fromkeys(long[s.split] for s in curves if s.split in long))
+
+
 def run_title(view: RunView, what: str) -> str:
-    """``run: what``, the run named harmlessly."""
-    return f"{display_name(view.name)}: {what}"
+    """``run: what``, the run named harmlessly and no longer than the line allows."""
+    return f"{display_name(view.name, max(24, TITLE_CHARS - len(what)))}: {what}"
 
 
 def marked_sentence(texts: Sequence[str]) -> str:

@@ -56,9 +56,10 @@ def _buckets(x: Array, count: int) -> Ints:
 
 def _first_of(mask: Bools, starts: Ints, sizes: Ints) -> Bools:
     """Only the first True of each bucket."""
-    seen = np.cumsum(mask)
-    before = np.repeat(seen[starts] - mask[starts], sizes)
-    return mask & (seen - before == 1)
+    seen = np.cumsum(mask, dtype=np.int64)
+    before: Ints = np.repeat(seen[starts] - mask[starts], sizes)
+    first: Bools = seen - before == 1
+    return mask & first
 
 
 def segments(mask: Bools) -> tuple[Ints, Ints]:

@@ -6,10 +6,11 @@ Smoothing is on all points and on the work scale of the series; only its result 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from afterrun.analyzer.series import Series
@@ -29,6 +30,12 @@ SMOOTH_LIMIT = 1500
 FEW_POINTS = 60
 """Up to this many points a curve is drawn as it is: there is nothing to average."""
 
+LEAST_WINDOW = 2.0
+"""A chosen window of fewer points means that the best average is none."""
+
+MAX_LOG = 700.0
+"""exp() of more overflows."""
+
 LOG_FACTOR = 10.0
 """A positive quantity that spans more than this factor is drawn on a log axis."""
 
@@ -42,49 +49,67 @@ OFF_SCALE = 20.0
 class Axis(NamedTuple):
     """What the curves of a figure are drawn over."""
 
-    label: str
-    kind: str
+    kind: Literal["step", "epoch", "hours", "order"]
     lead: Series
+    start_ns: int = 0
+    """Where hours are counted from."""
+
+    @property
+    def label(self) -> str:
+        """What stands under the axis."""
+        return {"order": "write order", "hours": "hours since start"}.get(self.kind, self.kind)
 
     def of(self, s: Series) -> Array:
         """The axis at all points of the series, shape (n,)."""
-        return s.epoch if self.kind == "epoch" and s.epoch is not None else s.x
+        if self.kind == "epoch" and s.epoch is not None:
+            return s.epoch
+        if self.kind == "hours" and s.wall_ns is not None:
+            return hours(s.wall_ns, self.start_ns)
+        return s.x
 
-    def place(self, step: int) -> float:
-        """Where a recorded step stands on this axis."""
-        if self.kind == "epoch" and self.lead.has_step and self.lead.epoch is not None:
-            return float(np.interp(step, self.lead.x, self.lead.epoch))
-        return float(step)
-
-    def window(self, ends: Iterable[Array]) -> XAxis:
+    def window(self, curves: Sequence[Series]) -> XAxis:
         """The axis over everything that is drawn, with a little air."""
-        all_x = [x for x in ends if len(x)]
-        low, high = min(float(x.min()) for x in all_x), max(float(x.max()) for x in all_x)
+        ends = [x for s in curves for x in (self.of(s)[[0, -1]])]
+        low, high = float(min(ends)), float(max(ends))
         pad = (high - low) * 0.015 or max(0.5, abs(low) * 1e-6)
-        return XAxis(self.label, low - pad, high + pad, whole=self.kind != "epoch")
+        return XAxis(self.label, low - pad, high + pad, whole=self.kind in ("step", "order"))
+
+
+def hours(wall_ns: npt.NDArray[np.int64], start_ns: int) -> Array:
+    """Hours since ``start_ns``; a clock that goes back stands still."""
+    return np.asarray(np.maximum.accumulate(wall_ns - start_ns) / 3.6e12, dtype=np.float64)
 
 
 def axis_for(lead: Series, others: Sequence[Series]) -> tuple[Axis, list[Series]]:
     """The axis on which ``lead`` can be drawn together with most of ``others``, and those of them.
 
-    Steps where both count the same thing, else epochs where all record them, else the write order.
+    Steps (or the write order) where they count the same thing, else epochs, else the wall clock.
     """
-    kind = "step" if lead.has_step else "order"
-    same = [s for s in others if s.has_step == lead.has_step and _same_range(lead, s)]
-    by_epoch = [s for s in others if s.epoch is not None] if lead.epoch is not None else []
-    if len(by_epoch) > len(same) or (kind == "order" and _rising(lead.epoch)):
-        return Axis("epoch", "epoch", lead), by_epoch
-    return Axis("step" if kind == "step" else "write order", kind, lead), same
+    plain: Literal["step", "order"] = "step" if lead.has_step else "order"
+    best, shown = Axis(plain, lead), [s for s in others if same_count(lead, s)]
+    if _rising(lead.epoch):
+        by_epoch = [s for s in others if _rising(s.epoch)]
+        if len(by_epoch) > len(shown) or plain == "order":
+            best, shown = Axis("epoch", lead), by_epoch
+    if lead.wall_ns is not None:
+        by_clock = [s for s in others if s.wall_ns is not None]
+        if len(by_clock) > len(shown):
+            firsts = [int(s.wall_ns[0]) for s in (lead, *by_clock) if s.wall_ns is not None]
+            best, shown = Axis("hours", lead, min(firsts)), by_clock
+    return best, shown
 
 
-def _same_range(lead: Series, other: Series) -> bool:
+def same_count(lead: Series, other: Series) -> bool:
+    """Whether a step of one is a step of the other, as far as their ranges tell."""
+    if lead.has_step != other.has_step:
+        return False
     if len(other) == 1 or len(lead) == 1:
         return bool(lead.x[0] <= other.x[-1] <= lead.x[-1] or other.x[0] <= lead.x[0] <= other.x[-1])
     return Pair(train=lead, val=other).same_axis
 
 
 def _rising(epoch: Array | None) -> bool:
-    return epoch is not None and len(epoch) > 1 and bool((np.diff(epoch) > 0).all())
+    return epoch is not None and bool(np.isfinite(epoch).all() and (np.diff(epoch) >= 0).all())
 
 
 def raw_rows(panel: str, s: Series, axis: Axis, *, limit: int = RAW_LIMIT) -> pl.DataFrame:
@@ -95,18 +120,26 @@ def raw_rows(panel: str, s: Series, axis: Axis, *, limit: int = RAW_LIMIT) -> pl
     return rows(panel, "raw", s.tag, x[kept], y=y)
 
 
+def is_smoothed(s: Series) -> bool:
+    """Whether the curve is drawn as an EWMA over its points: long enough, and an average of more than one."""
+    return s.smoothing is not None and len(s.y) > FEW_POINTS and s.smoothing.window_points >= LEAST_WINDOW
+
+
 def smooth_rows(panel: str, s: Series, axis: Axis, *, band: bool = True) -> list[pl.DataFrame]:
-    """The EWMA of all points with its chosen alpha, and the noise band of one sigma; nothing if too short."""
-    if s.smoothing is None:
-        return []
+    """The EWMA of all points with its chosen alpha, and the noise band of one sigma."""
     x, u = axis.of(s)[s.finite], s.smooth_u
     y = s.from_work(u)
     kept = envelope(x, y, SMOOTH_LIMIT)
     made = [rows(panel, "smooth", s.tag, x[kept], y=y[kept])]
     if band and s.sigma > 0:
-        low, high = s.from_work(u[kept] - s.sigma), s.from_work(u[kept] + s.sigma)
+        low, high = value_at(s, u[kept] - s.sigma), value_at(s, u[kept] + s.sigma)
         made.insert(0, rows(panel, "band", s.tag, x[kept], low=low, high=high))
     return made
+
+
+def value_at(s: Series, u: Array) -> Array:
+    """``from_work`` that stays within float64 where noise is added to extreme values."""
+    return s.from_work(np.clip(u, -MAX_LOG, MAX_LOG) if s.scale != "raw" else u)
 
 
 def line_rows(panel: str, s: Series, axis: Axis) -> pl.DataFrame:
@@ -127,8 +160,8 @@ def superseded_rows(panel: str, s: Series, axis: Axis) -> list[pl.DataFrame]:
     made = []
     for part in lost.partition_by("attempt", maintain_order=True):
         x, y = part["step"].to_numpy().astype(np.float64), part["value"].to_numpy()
-        if s.smoothing is not None and len(s.y) > FEW_POINTS and (s.scale != "log" or y.min() > 0):
-            y = s.from_work(ewma(s.to_work(y), s.smoothing.alpha))
+        if s.smoothing is not None and is_smoothed(s) and (s.scale != "log" or y.min() > 0):
+            y = value_at(s, ewma(s.to_work(y), s.smoothing.alpha))
         kept = envelope(x, y, SMOOTH_LIMIT)
         made.append(rows(panel, "shade", "superseded", [x[0]], x_end=[x[-1]]))
         made.append(rows(panel, "superseded", f"{s.tag}#{part['attempt'][0]}", x[kept], y=y[kept]))
@@ -161,7 +194,8 @@ def panel_for(
     if log:
         a, b = max(math.log10(low), -300.0), min(math.log10(high), 300.0)
         pad = 0.04 * (b - a) or 0.1
-        return Panel(name, f"{label} (log scale)", 10 ** (a - pad), 10 ** (b + pad), log=True, share=share)
+        bounds = 10.0 ** max(a - pad, -305.0), 10.0 ** min(b + pad, 305.0)
+        return Panel(name, f"{label} (log scale)", *bounds, log=True, share=share)
     low, high = _central(y, low, high)
     pad = 0.05 * (high - low) or max(0.05 * abs(high), 1e-6)
     bottom = 0.0 if 0 <= low < pad else low - pad

@@ -5,15 +5,52 @@ A mark never invents a number: where a finding does not carry a value, the words
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from afterrun.analyzer.finding import Finding, rank_order
+from afterrun.analyzer.series import Series
+from afterrun.analyzer.view import RunView
+from afterrun.plots.layers import Axis, hours, same_count
 from afterrun.plots.spec import Mark
 from afterrun.plots.text import count_text, display_name, step_text
 
-ToAxis = Callable[[int], float]
-"""From a recorded step to the horizontal axis of the figure."""
+
+@dataclass(frozen=True, slots=True)
+class Placer:
+    """From the steps of findings to the horizontal axis of a figure that shows ``curves``."""
+
+    axis: Axis
+    curves: Sequence[Series]
+    view: RunView
+
+    def place(self, step: int, finding: Finding) -> float | None:
+        """Where it happened; None where the finding counts something that this axis does not know."""
+        lead = self.axis.lead
+        s = self._subject(finding) or lead
+        if self.axis.kind == "step" and (s.tag in {c.tag for c in self.curves} or same_count(lead, s)):
+            return float(step)
+        if not s.has_step:
+            return None
+        if self.axis.kind in ("epoch", "hours") and self.axis.of(s) is not s.x:
+            return float(np.interp(step, s.x, self.axis.of(s)))
+        if self.axis.kind == "step" and s.wall_ns is not None and lead.wall_ns is not None:
+            at = np.interp(step, s.x, hours(s.wall_ns, 0))
+            return float(np.interp(at, hours(lead.wall_ns, 0), lead.x))
+        return None
+
+    def shows(self, finding: Finding) -> bool:
+        """Whether the curve that the finding is about is one of those drawn, as far as it says."""
+        s = self._subject(finding)
+        return s is None or s.tag in {c.tag for c in self.curves}
+
+    def _subject(self, finding: Finding) -> Series | None:
+        tag = finding.values.get("val_tag", finding.values.get("tag"))
+        return next((s for s in self.view.lead if s.tag == tag), None)
+
 
 SPANS = frozenset(
     {
@@ -58,7 +95,7 @@ _WORDS = {
 _TOGETHER = {"spike": "spike", "restart": "restart"}
 
 
-def marks_of(findings: Sequence[Finding], codes: Collection[str], to_x: ToAxis) -> tuple[Mark, ...]:
+def marks_of(findings: Sequence[Finding], codes: Collection[str], placer: Placer) -> tuple[Mark, ...]:
     """Marks of the confirmed and possible findings with one of these codes, worst first."""
     shown = sorted(
         (f for f in findings if f.code in codes and f.status in ("confirmed", "possible")), key=rank_order
@@ -70,35 +107,36 @@ def marks_of(findings: Sequence[Finding], codes: Collection[str], to_x: ToAxis) 
         if finding.code == "spike" or (finding.code in _TOGETHER and len(alike) >= SEVERAL):
             if finding.code not in grouped:
                 grouped.add(finding.code)
-                made.append(_together(alike or [finding], to_x))
+                made.append(_together(alike or [finding], placer))
         else:
-            made.append(_alone(finding, to_x))
+            made.append(_alone(finding, placer))
     return tuple(made)
 
 
-def _alone(finding: Finding, to_x: ToAxis) -> Mark:
+def _alone(finding: Finding, placer: Placer) -> Mark:
     start, end = finding.where.step_start, finding.where.step_end
-    if start is None:
-        return _mark(finding, _words(finding, ""), "note", ())
-    at = step_text(to_x(start))
-    if finding.code in SPANS and end is not None and end > start:
-        shaded = finding.code not in UNSHADED
-        return _mark(finding, _words(finding, at), "span", (to_x(start), to_x(end)), shaded=shaded)
-    return _mark(finding, _words(finding, at), "flag", (to_x(start),))
+    x = None if start is None else placer.place(start, finding)
+    if x is None:
+        return _mark(finding, _words(finding, "", placer), "note", ())
+    words = _words(finding, step_text(x), placer)
+    x_end = placer.place(end, finding) if end is not None and finding.code in SPANS else None
+    if x_end is not None and x_end > x:
+        return _mark(finding, words, "span", (x, x_end), shaded=finding.code not in UNSHADED)
+    return _mark(finding, words, "flag", (x,))
 
 
-def _together(findings: Sequence[Finding], to_x: ToAxis) -> Mark:
-    places = sorted({p for f in findings for p in _places(f)})
-    worst = findings[0]
+def _together(findings: Sequence[Finding], placer: Placer) -> Mark:
+    found = {x for f in findings for step in _places(f) if (x := placer.place(step, f)) is not None}
+    places, worst = tuple(sorted(found)), findings[0]
     if len(places) == 1:
-        return _mark(worst, _words(worst, step_text(to_x(places[0]))), "points", (to_x(places[0]),))
-    text = count_text(max(len(places), 1), _TOGETHER[worst.code])
-    return _mark(worst, text, "points" if places else "note", tuple(to_x(p) for p in places))
+        return _mark(worst, _words(worst, step_text(places[0]), placer), "points", places)
+    count = len(places) or sum(max(len(_places(f)), 1) for f in findings)
+    return _mark(worst, count_text(count, _TOGETHER[worst.code]), "points" if places else "note", places)
 
 
 def _places(finding: Finding) -> list[int]:
     """The steps of one finding: its own list where it has one, else its onset."""
-    given = finding.values.get("spike_steps", finding.values.get("steps"))
+    given = finding.values.get("spikes")
     listed = [int(s) for s in given if _is_number(s)] if isinstance(given, (list, tuple)) else []
     start = finding.where.step_start
     return listed or ([start] if start is not None else [])
@@ -108,7 +146,7 @@ def _mark(finding: Finding, text: str, shape: Any, xs: tuple[float, ...], *, sha
     certain = finding.status == "confirmed"
     return Mark(
         code=finding.code,
-        text=text if certain else f"possible: {text}",
+        text=text if certain else f"{text} (possible)",
         shape=shape,
         xs=xs,
         role="quiet" if finding.severity == "info" else "accent",
@@ -117,14 +155,18 @@ def _mark(finding: Finding, text: str, shape: Any, xs: tuple[float, ...], *, sha
     )
 
 
-def _words(finding: Finding, at: str) -> str:
+def _words(finding: Finding, at: str, placer: Placer) -> str:
+    values = finding.values
     if finding.code == "plateau":
-        cause = finding.values.get("cause")
-        return f"plateau: {display_name(_plain(cause), 28)}" if isinstance(cause, str) and cause else "plateau"
+        cause = values.get("cause")
+        return (
+            f"plateau, {display_name(_plain(cause), 28)}" if isinstance(cause, str) and cause else "plateau"
+        )
     if finding.code == "non-finite":
-        kinds = {str(e.value).lower() for e in finding.evidence}
-        word = "∞" if any("inf" in k for k in kinds) and not any("nan" in k for k in kinds) else "NaN"
-        return f"{word} from {at}" if at else word
+        word = "∞" if values.get("infinite") and values.get("infinite") == values.get("non_finite") else "NaN"
+        where = "" if placer.shows(finding) else f" in {display_name(str(values.get('tag')), 24)}"
+        before = "from" if values.get("recovered_step") is None else "at"
+        return f"{word}{where} {before} {at}" if at else f"{word}{where}"
     words, before = _WORDS.get(finding.code, (_plain(finding.code), "at"))
     return f"{words} {before} {at}" if at and before else words
 
@@ -134,4 +176,4 @@ def _plain(code: str) -> str:
 
 
 def _is_number(x: object) -> bool:
-    return isinstance(x, (int, float)) and not isinstance(x, bool) and x == x and abs(x) < 2**63
+    return isinstance(x, (int, float)) and not isinstance(x, bool) and abs(x) < 2**63

@@ -56,7 +56,8 @@ def paint(prepared: Prepared, theme: Theme, *, side: float = 0.0) -> MplFigure:
     with theme.context():
         figure = theme.figure()
         pen = Pen(figure, theme)
-        ticks = {p.name: _y_ticks(p, theme, len(prepared.panels)) for p in prepared.panels}
+        total = sum(p.share for p in prepared.panels)
+        ticks = {p.name: _y_ticks(p, theme, p.share / total) for p in prepared.panels}
         lanes = prepared.frame.filter(pl.col("layer") == "lane")["name"].unique(maintain_order=True).to_list()
         left = _left_margin(pen, ticks, lanes)
         right = theme.width_in - _right_margin(pen, prepared.ends)
@@ -68,25 +69,24 @@ def paint(prepared: Prepared, theme: Theme, *, side: float = 0.0) -> MplFigure:
             (left, theme.width_in - 0.7 * theme.em),
             pen,
         )
-        rows = strip.rows + bool(strip.hidden)
         ceiling = _header(pen, prepared, left)
-        top = ceiling - rows * ROW_EM * theme.em
+        top = ceiling - strip.rows * ROW_EM * theme.em
         room = Room(left, edge, X_AXIS_EM * theme.em + len(lanes) * LANE_EM * theme.em, top)
         axes = _panels(pen, prepared, ticks, room)
         for name, ax in axes.items():
             draw_layers(ax, prepared.frame.filter(pl.col("panel") == name), prepared.roles, theme)
-            draw_findings(ax, prepared, theme)
+            draw_findings(ax, (p.mark for p in strip.placed), theme)
         lowest = _lane(pen, prepared, lanes, room) if lanes else list(axes.values())[-1]
         _x_axis(lowest, x, theme)
         if side:
             _side(pen, prepared, Room(edge, right, room.bottom, top), next(iter(axes.values())))
         _ends(pen, prepared, axes, room if not side else room._replace(right=right))
-        draw_strip(strip, pen, top, theme.width_in - 0.7 * theme.em)
+        draw_strip(strip, pen, top)
         return figure
 
 
-def _y_ticks(panel: Panel, theme: Theme, panels: int) -> Ticks:
-    most = max(3, round(theme.y_ticks * (1.0 if panels == 1 else 1.5 * panel.share / 1.5)))
+def _y_ticks(panel: Panel, theme: Theme, share: float) -> Ticks:
+    most = max(3, min(theme.y_ticks, round(1.6 * theme.y_ticks * share)))
     make = log_ticks if panel.log else linear_ticks
     at = make(panel.low, panel.high, most)
     return Ticks(at, tick_texts(at))
@@ -162,7 +162,9 @@ def _panels(pen: Pen, prepared: Prepared, ticks: Mapping[str, Ticks], room: Room
         ax.set_xlim(prepared.x.low, prepared.x.high)
         ax.set_ylim(panel.low, panel.high)
         _y_axis(ax, panel, ticks[panel.name], pen.theme)
-        label_x = room.left - max(pen.width(t, SMALL) for g in ticks.values() for t in g.text) - 1.5 * pen.theme.em
+        label_x = (
+            room.left - max(pen.width(t, SMALL) for g in ticks.values() for t in g.text) - 1.5 * pen.theme.em
+        )
         pen.text(
             label_x,
             top + gap + height / 2,
@@ -239,7 +241,7 @@ def _side(pen: Pen, prepared: Prepared, room: Room, main: Axes) -> None:
 
     theme = pen.theme
     part = prepared.frame.filter(pl.col("panel") == SIDE)
-    ax = _add_axes(pen, room._replace(left=room.left + 0.9 * theme.em))
+    ax = _add_axes(pen, room._replace(left=room.left + 2.8 * theme.em))
     ax.set_gid("panel-side")
     high = 1.08 * max(float(np.nanmax(part["x_end"].fill_null(0.0).to_numpy(), initial=0.0)), 1e-9)
     ax.set_xlim(0.0, high)
@@ -250,7 +252,7 @@ def _side(pen: Pen, prepared: Prepared, room: Room, main: Axes) -> None:
     ax.xaxis.set_major_formatter(FixedFormatter(tick_texts(at)))
     ax.yaxis.set_major_locator(NullLocator())
     ax.tick_params(axis="x", labelsize=SMALL * theme.font_pt, pad=2.5)
-    ax.set_xlabel("share of points, %", labelpad=2.0)
+    ax.set_xlabel("points, %", labelpad=2.0)
 
 
 def _ends(pen: Pen, prepared: Prepared, axes: Mapping[str, Axes], room: Room) -> None:
@@ -262,7 +264,9 @@ def _ends(pen: Pen, prepared: Prepared, axes: Mapping[str, Axes], room: Room) ->
         ends = [e for e in prepared.ends if e.panel == name]
         aim = [low + (high - low) * _share(ax, e.y) for e in ends]
         sizes = [1.15 * em * (e.text.count("\n") + 1) for e in ends]
-        for end, wanted, y in zip(ends, aim, spread(aim, sizes, low - 0.5 * em, high + 0.5 * em), strict=True):
+        for end, wanted, y in zip(
+            ends, aim, spread(aim, sizes, low - 0.4 * em, high + 0.4 * em), strict=True
+        ):
             x = room.right
             pen.line(
                 [x + 0.15 * em, x + 0.65 * em, x + 0.95 * em],
@@ -270,7 +274,9 @@ def _ends(pen: Pen, prepared: Prepared, axes: Mapping[str, Axes], room: Room) ->
                 color=pen.theme.tint(end.role, 0.3),
                 lw=0.7,
             )
-            pen.text(x + 1.15 * em, y, legible(end.text), size=SMALL, role=end.role, linespacing=1.15, gid="end")
+            pen.text(
+                x + 1.15 * em, y, legible(end.text), size=SMALL, role=end.role, linespacing=1.15, gid="end"
+            )
 
 
 def _share(ax: Axes, y: float) -> float:
@@ -298,5 +304,3 @@ def spread(aim: Sequence[float], sizes: Sequence[float], low: float, high: float
         out[i] = min(out[i], roof - half)
         roof = out[i] - half
     return out
-
-

@@ -32,9 +32,9 @@ class Pen:
 
     def fit(self, text: str, room: float, size: float = 1.0, *, bold: bool = False) -> str:
         """The text, cut in the middle until it is no wider than ``room`` inches."""
-        shown = legible(text)
+        whole = shown = legible(text)
         while len(shown) > 8 and (wide := self.width(shown, size, bold=bold)) > room:
-            shown = display_name(shown, max(8, min(len(shown) - 1, int(len(shown) * room / wide))))
+            shown = display_name(whole, max(8, min(len(shown) - 1, int(len(shown) * room / wide))))
         return shown
 
     def text(self, x: float, y: float, text: str, **style: Any) -> Any:
@@ -64,7 +64,12 @@ class Pen:
 
         self.figure.add_artist(
             Rectangle(
-                (x, y), width, height, transform=self.figure.dpi_scale_trans, facecolor=colour, edgecolor="none"
+                (x, y),
+                width,
+                height,
+                transform=self.figure.dpi_scale_trans,
+                facecolor=colour,
+                edgecolor="none",
             )
         )
 

@@ -31,6 +31,9 @@ Layer = Literal[
 ``bar``         horizontal bar from zero to ``x_end`` between ``low`` and ``high``
 """
 
+MARKED_POINTS = 80
+"""Up to this many points a line shows its points."""
+
 FRAME = pl.Schema(
     {
         "panel": pl.String(),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from afterrun.plots.pen import Pen
@@ -21,6 +21,8 @@ GAP_EM = 0.9
 """Least distance between two marks of a row."""
 PAD_EM = 0.4
 """From a flag to its words."""
+POLE_EM = 0.3
+"""Least distance of words from the pole of a flag in a row above."""
 
 
 class Placed(NamedTuple):
@@ -36,10 +38,9 @@ class Placed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """All marks that found a place, and the number of those that did not."""
+    """All marks that found a place, and the number of rows that they take."""
 
     placed: tuple[Placed, ...]
-    hidden: int
     rows: int
 
 
@@ -53,39 +54,63 @@ def arrange(
     where the rows are too few.
     """
     for kept in range(len(marks), 0, -1):
-        taken: list[list[tuple[float, float]]] = [[] for _ in range(pen.theme.strip_rows)]
+        rows = [_Row() for _ in range(pen.theme.strip_rows)]
         placed: list[Placed] = []
-        for mark in sorted(marks[:kept], key=lambda m: -max(m.xs, default=math.inf)):
-            found = _place(mark, to_inch, bounds, taken, pen)
+        for mark in sorted(marks[:kept], key=lambda m: -min(m.xs, default=-math.inf)):
+            found = _place(mark, to_inch, bounds, rows, pen)
             if found is None:
                 break
             placed.append(found)
         else:
-            return Strip(tuple(placed), len(marks) - kept, max(p.row for p in placed) + 1)
-    return Strip((), len(marks), 0)
+            placed += _rest(len(marks) - kept, rows, bounds, pen)
+            return Strip(tuple(placed), max(p.row for p in placed) + 1)
+    return Strip((), 0)
+
+
+def _rest(hidden: int, rows: list[_Row], bounds: tuple[float, float], pen: Pen) -> list[Placed]:
+    """The count of marks that found no place, at the right end of the first row with room."""
+    if not hidden:
+        return []
+    found = _place(
+        Mark("", f"+ {hidden} more", "note", (), "quiet"), lambda x: x, bounds, [*rows, _Row()], pen
+    )
+    return [found] if found else []
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """What is taken of one row: stretches of words and bars, and the places of poles."""
+
+    words: list[tuple[float, float]] = field(default_factory=list)
+    poles: list[float] = field(default_factory=list)
+
+    def admits(self, reach: tuple[float, float], em: float) -> bool:
+        low, high = reach
+        free = all(high + GAP_EM * em <= a or b + GAP_EM * em <= low for a, b in self.words)
+        return free and all(high + POLE_EM * em <= x or x + POLE_EM * em <= low for x in self.poles)
+
+    def admits_pole(self, x: float, em: float) -> bool:
+        return all(x + POLE_EM * em <= a or b + POLE_EM * em <= x for a, b in self.words)
 
 
 def _place(
-    mark: Mark,
-    to_inch: Callable[[float], float],
-    bounds: tuple[float, float],
-    taken: list[list[tuple[float, float]]],
-    pen: Pen,
+    mark: Mark, to_inch: Callable[[float], float], bounds: tuple[float, float], rows: list[_Row], pen: Pen
 ) -> Placed | None:
     em, (left, right) = pen.theme.em, bounds
     text = pen.fit(mark.text, right - left, TEXT_SIZE)
     wide = pen.width(text, TEXT_SIZE)
     xs = tuple(min(max(to_inch(x), left), right) for x in mark.xs)
+    flag = mark.shape == "flag"
     for text_x in _text_places(mark, xs, wide, bounds, em):
-        reach = (min((text_x, *xs)), max((text_x + wide, *xs)))
-        pole = (xs[0], xs[0]) if mark.shape == "flag" else None
-        for row, used in enumerate(taken):
-            below = taken[:row] if pole else []
-            if _free(reach, used, GAP_EM * em) and all(_free(pole or reach, u, 0.3 * em) for u in below):
-                used.append(reach)
-                for u in below:
-                    u.append(pole or reach)
-                return Placed(mark, row, xs, text_x, text)
+        points = () if flag else xs
+        reach = (min((text_x, *points)), max((text_x + wide, *points)))
+        for i, row in enumerate(rows):
+            below = rows[:i] if flag else []
+            if row.admits(reach, em) and all(r.admits_pole(xs[0], em) for r in below):
+                row.words.append(reach)
+                for r in [*below, row] if flag else []:
+                    r.poles.append(xs[0])
+                return Placed(mark, i, xs, text_x, text)
     return None
 
 
@@ -105,11 +130,7 @@ def _text_places(
     return fitting or [min(max(after, left), right - wide)]
 
 
-def _free(reach: tuple[float, float], used: list[tuple[float, float]], gap: float) -> bool:
-    return all(reach[1] + gap <= a or b + gap <= reach[0] for a, b in used)
-
-
-def draw_strip(strip: Strip, pen: Pen, bottom: float, right: float) -> None:
+def draw_strip(strip: Strip, pen: Pen, bottom: float) -> None:
     """The strip from ``bottom`` (the top of the panels) upwards."""
     em, theme = pen.theme.em, pen.theme
     for p in strip.placed:
@@ -117,15 +138,15 @@ def draw_strip(strip: Strip, pen: Pen, bottom: float, right: float) -> None:
         colour = theme.colour(p.mark.role)
         dashes = "-" if p.mark.certain else (0, (2.5, 1.8))
         if p.mark.shape == "flag":
-            pen.line([p.xs[0]] * 2, [bottom, middle + 0.45 * em], color=colour, lw=0.9, ls=dashes)
+            pen.line(
+                [p.xs[0]] * 2, [bottom, middle + 0.45 * em], color=colour, lw=0.55 * theme.line_pt, ls=dashes
+            )
         elif p.mark.shape == "points":
             triangles = {"marker": "v", "ms": 0.5 * theme.font_pt, "mec": "none", "mfc": colour, "ls": "none"}
             pen.line(list(p.xs), [middle] * len(p.xs), **triangles)
         elif p.mark.shape == "span":
             y = middle - 0.62 * em
-            pen.line(list(p.xs), [y, y], color=colour, lw=1.6, ls=dashes, solid_capstyle="butt")
+            pen.line(
+                list(p.xs), [y, y], color=colour, lw=0.95 * theme.line_pt, ls=dashes, solid_capstyle="butt"
+            )
         pen.text(p.text_x, middle, p.text, size=TEXT_SIZE, role=p.mark.role, gid=f"finding-{p.mark.code}")
-    if strip.hidden:
-        words = f"+ {strip.hidden} more"
-        y = bottom + (strip.rows + 0.5) * ROW_EM * em
-        pen.text(right - pen.width(words, TEXT_SIZE), y, words, size=TEXT_SIZE, role="quiet")

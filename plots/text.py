@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import unicodedata
 from collections.abc import Sequence
@@ -81,6 +82,8 @@ def count_text(count: int, noun: str) -> str:
 def percent_text(percent: float) -> str:
     """A share in percent with two significant digits: ``4.2 %``, ``38 %``, ``0.07 %``."""
     size = abs(percent)
+    if size >= 1e6:
+        return f"{value_text(percent)} %"
     digits = 0 if size >= 10 or size == 0 else 1 if size >= 1 else min(4, 1 - math.floor(math.log10(size)))
     return f"{percent:,.{digits}f} %".replace("-", "−")
 
@@ -107,18 +110,16 @@ def whole_ticks(low: float, high: float, most: int) -> list[float]:
 
 def log_ticks(low: float, high: float, most: int) -> list[float]:
     """Powers of ten in [low, high], with 2 and 5 (or 3) between them where there is room. Both ends > 0."""
-    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for factors in ((1, 2, 5), (1, 3), (1,)):
-        ticks = [f * 10.0**e for e in range(first, last + 1) for f in factors]
-        ticks = [float(f"{t:.12g}") for t in ticks if low * (1 - 1e-9) <= t <= high * (1 + 1e-9)]
-        if len(ticks) <= most and (len(ticks) >= 2 or factors == (1,)):
-            break
-    else:
-        ticks = [10.0**e for e in range(first, last + 1) if low <= 10.0**e <= high]
-    if len(ticks) < 2:
+        ticks = [float(f"{f}e{e}") for e in exponents for f in factors]
+        ticks = [t for t in ticks if low <= t <= high]
+        if 2 <= len(ticks) <= most:
+            return ticks
+    if len(ticks) < 2:  # no decade to speak of
         return [t for t in linear_ticks(low, high, most) if t > 0] or [low]
-    every = math.ceil(len(ticks) / most)
-    return ticks[::every]
+    every = next((n for n in (2, 5, 10, 20, 50, 100, 200) if len(ticks) <= n * most), 500)
+    return [t for e in exponents if e % every == 0 and low <= (t := float(f"1e{e}")) <= high]
 
 
 def tick_texts(ticks: Sequence[float]) -> list[str]:
@@ -130,7 +131,7 @@ def tick_texts(ticks: Sequence[float]) -> list[str]:
         return ["0" if t == 0 else _power_tick(t) for t in ticks]
     if _spans_decades(ticks):
         return [f"{t:,.10g}".replace("-", "−") for t in ticks]
-    gap = min((abs(b - a) for a, b in zip(ticks, ticks[1:], strict=False)), default=sizes[0])
+    gap = min((abs(b - a) for a, b in itertools.pairwise(ticks)), default=sizes[0])
     digits = max(0, -math.floor(math.log10(gap) + 1e-9)) if gap > 0 else 0
     return [f"{t:,.{digits}f}".replace("-", "−") for t in ticks]
 
@@ -140,7 +141,7 @@ def _spans_decades(ticks: Sequence[float]) -> bool:
 
 
 def _even(ticks: Sequence[float]) -> bool:
-    gaps = [b - a for a, b in zip(ticks, ticks[1:], strict=False)]
+    gaps = [b - a for a, b in itertools.pairwise(ticks)]
     return max(gaps) - min(gaps) <= 1e-6 * max(gaps)
 
 

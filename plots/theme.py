@@ -78,7 +78,7 @@ class Theme:
     thin_pt: float = 0.7
     marker_pt: float = 4.2
     x_ticks: int = 8
-    y_ticks: int = 6
+    y_ticks: int = 7
     strip_rows: int = 4
     """Rows of finding labels above the panels at most; what does not fit is counted, not squeezed in."""
     svg_text: Literal["path", "none"] = "path"
@@ -99,7 +99,9 @@ class Theme:
 
     def ink(self, role: str) -> str:
         """The colour of a role dark enough for small text on white."""
-        return _mix(self.colour(role), 0, 0.22)
+        return next(
+            c for c in (_mix(self.colour(role), 0, s / 20) for s in range(4, 21)) if _contrast(c) >= 5.0
+        )
 
     def rc(self) -> dict[str, Any]:
         """The rcParams of this theme, to be laid over matplotlib's defaults."""
@@ -143,7 +145,7 @@ class Theme:
 
         with mpl.rc_context():
             mpl.rcdefaults()
-            mpl.rcParams.update(self.rc())
+            mpl.rcParams.update(self.rc())  # type: ignore[arg-type]  # its keys are names of settings
             yield
 
     def figure(self) -> MplFigure:
@@ -170,7 +172,7 @@ def paper(columns: int = 1) -> Theme:
     return Theme(
         name="paper",
         width_in=3.35 if one else 6.9,
-        height_in=2.45 if one else 3.5,
+        height_in=2.6 if one else 3.5,
         dpi=300,
         font_pt=7.0 if one else 7.5,
         header=False,
@@ -179,6 +181,7 @@ def paper(columns: int = 1) -> Theme:
         marker_pt=2.6 if one else 3.2,
         x_ticks=4 if one else 7,
         y_ticks=5,
+        strip_rows=3 if one else 4,
         svg_text="none",
     )
 
@@ -210,6 +213,13 @@ def glyphs() -> frozenset[int]:
     for family in font_family():
         known |= set(get_font(findfont(family)).get_charmap())
     return frozenset(known)
+
+
+def _contrast(colour: str) -> float:
+    """Contrast ratio against white (WCAG 2.1); 4.5 is the least for text."""
+    channels = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 1.05 / (0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05)
 
 
 def _mix(colour: str, towards: int, share: float) -> str:

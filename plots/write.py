@@ -30,13 +30,18 @@ _FORMULA_START = r"^[=+\-@\t\r]"
 """Spreadsheets run a cell that begins so."""
 
 
+def check_format(fmt: str) -> None:
+    """Raises ``ValueError`` naming the known formats."""
+    if fmt not in FORMATS:
+        raise ValueError(f"unknown figure format {fmt!r}; there are {', '.join(FORMATS)}")
+
+
 def render(figure: MplFigure, fmt: str, theme: Theme) -> bytes:
     """The figure as PNG, SVG or PDF; equal figures give equal bytes.
 
     Raises ``ValueError`` for any other format.
     """
-    if fmt not in FORMATS:
-        raise ValueError(f"unknown figure format {fmt!r}; there are {', '.join(FORMATS)}")
+    check_format(fmt)
     out = io.BytesIO()
     with theme.context():
         figure.savefig(out, format=fmt, dpi=theme.dpi, metadata=dict(_NO_METADATA[fmt]))

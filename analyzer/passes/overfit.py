@@ -106,7 +106,7 @@ class Overfit(Pass):
     def _problem(self, view: RunView, pair: Pair, matched: Matched | str) -> Finding | None:
         """Why this pair cannot be assessed; None where it can."""
         if isinstance(matched, str):
-            title = f"Overfitting: {pair.train.tag} and {pair.val.tag} share no axis."
+            title = f"Overfitting: {pair.train.tag} and {pair.val.tag} cannot be put side by side."
             return abstained(
                 self, view, title, (matched,), {"train_tag": pair.train.tag, "val_tag": pair.val.tag}
             )
@@ -148,6 +148,8 @@ class Overfit(Pass):
             title = _not_overfit_title(found, cause)
             return refuted(self, view, title, jsonable({**values, "reason": cause}))
         if course == "unclear" and not found.train.at_floor:
+            if status == "possible":  # two weak signs are none
+                return refuted(self, view, _healthy_title(found, self.min_after), jsonable(values))
             status = "possible"
         return self._finding(view, found, status, values)
 
@@ -256,7 +258,7 @@ def _evidence(found: Assessment) -> tuple[Evidence, ...]:
         turn.best: "turn of the running median",
         len(m.val) - 1: "last evaluation",
     }
-    rows = [found.val.evidence(found.val.row_of(int(m.rows[i])), note) for i, note in sorted(notes.items())]
+    rows = [found.val.evidence(found.val.row_of(i), note) for i, note in sorted(notes.items())]
     train = m.pair.train
     return (*rows, train.evidence(train.row_of(len(train.y) - 1), "last training value"))
 

@@ -8,23 +8,25 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import polars as pl
 
+from afterrun.analyzer.carry_forward import real_points
 from afterrun.analyzer.finding import Finding
 from afterrun.analyzer.series import Series
 from afterrun.analyzer.view import RunView
 from afterrun.plots.compose import (
     curve_keys,
     curve_rows,
-    end_label,
+    end_labels,
     main_curve,
     marked_sentence,
     roles_of,
     run_title,
+    split_words,
 )
 from afterrun.plots.layers import Axis, axis_for, lane_rows, metric_label, panel_for, superseded_rows
-from afterrun.plots.marks import marks_of
+from afterrun.plots.marks import Placer, marks_of
 from afterrun.plots.paint import paint
 from afterrun.plots.registry import Figure, Prepared, Skip
-from afterrun.plots.spec import Key, Mark, rows, stack
+from afterrun.plots.spec import Key, Mark, Panel, rows, stack
 from afterrun.plots.text import count_text, display_name, step_text, value_text
 
 if TYPE_CHECKING:
@@ -69,12 +71,12 @@ class Curves(Figure):
         lead = main_curve(view)
         if lead is None:
             return Skip("no loss or quality curve has a finite value; name one with --map 'TAG=loss:train'")
-        held = [p.val for p in view.pairs if p.train.tag == lead.tag]
+        held = [real_points(p.val)[0] for p in view.pairs if p.train.tag == lead.tag]
         axis, shown = axis_for(lead, held)
         curves = [lead, *shown[:HELD_OUT]]
         roles = roles_of(curves)
-        window = axis.window([axis.of(s) for s in curves])
-        marks = marks_of(findings, self.codes, axis.place)
+        window = axis.window(curves)
+        marks = marks_of(findings, self.codes, Placer(axis, curves, view))
         parts = [r for s in curves for r in superseded_rows(PANEL, s, axis)]
         for s in curves:
             parts += curve_rows(PANEL, s, axis, band=s is lead)
@@ -82,15 +84,16 @@ class Curves(Figure):
         parts += _peaks(lead, axis, marks)
         parts += [r for s in curves for r in lane_rows(PANEL, s, axis, window)]
         label = metric_label(lead)
+        panel = panel_for(PANEL, label, values, log=False if lead.scale == "logit" else None)
         return Prepared(
             frame=stack(parts),
-            title=run_title(view, label if len(curves) == 1 else f"{label}, training and held out"),
-            note=_left_out(held, curves),
-            alt=_alt(curves, marks, axis.label),
+            title=run_title(view, f"{split_words(curves)} {label}".strip()),
+            note="; ".join(filter(None, (_off_scale(curves, panel), _left_out(held, shown)))),
+            alt=_alt(curves, marks, axis),
             x=window,
-            panels=(panel_for(PANEL, label, values, log=False if lead.scale == "logit" else None),),
+            panels=(panel,),
             keys=(*_keys(curves, roles), *_superseded_key(curves)),
-            ends=tuple(end_label(PANEL, s, role) for s, role in zip(curves, roles, strict=True)),
+            ends=end_labels(PANEL, curves, roles),
             marks=marks,
             roles=dict(zip([s.tag for s in curves], roles, strict=True)),
         )
@@ -113,13 +116,21 @@ def _superseded_key(curves: Sequence[Series]) -> list[Key]:
     return [Key("superseded", "other", f"{count_text(lost, 'point')} done again")] if lost else []
 
 
-def _left_out(held: Sequence[Series], curves: Sequence[Series]) -> str:
-    """Says which held-out curves are not there: an axis of their own cannot be guessed."""
-    missing = [display_name(s.tag, 30) for s in held if s not in curves]
-    if not missing:
-        return ""
-    names = ", ".join(missing[:2]) + (f" and {len(missing) - 2} more" if len(missing) > 2 else "")
-    return f"Not drawn, counted on an axis of their own or beyond {HELD_OUT} curves: {names}"
+def _off_scale(curves: Sequence[Series], panel: Panel) -> str:
+    """Says how many finite points lie outside the panel."""
+    out = sum(int(((s.y < panel.low) | (s.y > panel.high)).sum()) for s in curves)
+    return f"{count_text(out, 'point')} off the scale" if out else ""
+
+
+def _left_out(held: Sequence[Series], shown: Sequence[Series]) -> str:
+    """Says which held-out curves are not there, and why."""
+    apart, beyond = [s for s in held if s not in shown], shown[HELD_OUT:]
+    told = []
+    for why, curves in (("not drawn, counted on an axis of its own", apart), ("not drawn", beyond)):
+        names = ", ".join(display_name(s.tag, 30) for s in curves[:2])
+        more = f" and {len(curves) - 2} more" if len(curves) > 2 else ""
+        told += [f"{why}: {names}{more}"] if curves else []
+    return "; ".join(told)
 
 
 def _peaks(s: Series, axis: Axis, marks: Sequence[Mark]) -> list[pl.DataFrame]:
@@ -135,10 +146,12 @@ def _peaks(s: Series, axis: Axis, marks: Sequence[Mark]) -> list[pl.DataFrame]:
     return [rows(PANEL, "peak", s.tag, x[tops], y=s.y[tops])] if tops else []
 
 
-def _alt(curves: Sequence[Series], marks: Sequence[Mark], axis: str) -> str:
+def _alt(curves: Sequence[Series], marks: Sequence[Mark], axis: Axis) -> str:
     told = []
     for s in curves:
         first, last = value_text(float(s.y[0])), value_text(float(s.y[-1]))
-        span = f"{axis} {step_text(float(s.x[0]))} to {step_text(float(s.x[-1]))}" if axis == "step" else axis
-        told.append(f"{display_name(s.tag)} from {first} to {last} over {span}, {count_text(len(s), 'point')}")
+        x = axis.of(s)
+        span = f"{axis.label} {step_text(float(x[0]))} to {step_text(float(x[-1]))}"
+        points = count_text(len(s), "point")
+        told.append(f"{display_name(s.tag)} from {first} to {last} over {span}, {points}")
     return "; ".join(told) + "." + marked_sentence([m.text for m in marks])

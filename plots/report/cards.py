@@ -45,11 +45,15 @@ class Card:
     mark: str
     """``critical``, ``warning``, ``possible`` or ``info``: the shape of its mark."""
     title: str
+    others: int
+    """Other runs with an alarm of the same code."""
     place: str
     effect: str
     effect_note: str
     cost: str
     sure: str
+    source: str
+    """The file that all evidence comes from; empty where there are several."""
     columns: tuple[str, ...]
     """Columns of evidence that hold anything."""
     evidence: tuple[tuple[str, ...], ...]
@@ -91,9 +95,10 @@ def figures_of(f: Finding, of_run: Sequence[FigureRef]) -> tuple[FigureRef, ...]
     return tuple(named or sorted((r for r in of_run if f.code in r.codes), key=lambda r: len(r.codes)))
 
 
-def card(f: Finding, ident: str, figures: Mapping[str, Sequence[FigureRef]]) -> Card:
+def card(f: Finding, ident: str, figures: Mapping[str, Sequence[FigureRef]], others: int = 0) -> Card:
     """The printable form of one finding. ``figures`` holds the figures of each run."""
-    columns, evidence = _evidence(f)
+    sources = {e.source for e in f.evidence}
+    columns, evidence = _evidence(f, with_source=len(sources) > 1)
     return Card(
         id=ident,
         code=f.code,
@@ -103,11 +108,13 @@ def card(f: Finding, ident: str, figures: Mapping[str, Sequence[FigureRef]]) -> 
         severity=f.severity,
         mark="possible" if f.status == "possible" else f.severity if f.is_alarm else "info",
         title=f.title.strip(),
+        others=others,
         place=_place(f),
         effect=_size(f.effect),
         effect_note=_interval_note(f.effect),
         cost=fmt.gpu_time(f.wasted_gpu_s) if f.wasted_gpu_s is not None else "",
         sure=STATUS_WORDS[f.status],
+        source=shorten(sources.pop(), 120) if len(sources) == 1 else "",
         columns=columns,
         evidence=evidence,
         evidence_left_out=max(0, len(f.evidence) - EVIDENCE_ROWS),
@@ -142,10 +149,10 @@ def _interval_note(effect: Effect | None) -> str:
     return f"{level}, {effect.method}" if effect.method else level
 
 
-def _evidence(f: Finding) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+def _evidence(f: Finding, *, with_source: bool) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
     rows = [
         {
-            "source": shorten(e.source, 90),
+            "source": shorten(e.source, 120) if with_source else "",
             "line": "" if e.line is None else str(e.line),
             "tag": shorten(e.tag or "", 60),
             "step": "" if e.step is None else fmt.count(e.step),

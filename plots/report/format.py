@@ -63,13 +63,12 @@ def instant(ns: int | None) -> str:
 
 
 def interval(value: float | None, low: float | None, high: float | None, unit: str = "") -> str:
-    """A value with its interval: ``18.2 % (15.1 to 21.4)``; without one just the value."""
+    """A value with its interval: ``18.2 % (15.1 to 21.4) above the best``; without one just the value."""
     if value is None:
         return DASH
-    body = f"{number(value, 3)}{' ' + unit if unit else ''}"
-    if low is None or high is None:
-        return body
-    return f"{body} ({number(low, 3)} to {number(high, 3)})"
+    head, _, rest = unit.partition(" ")
+    between = f"({number(low, 3)} to {number(high, 3)})" if low is not None and high is not None else ""
+    return " ".join(part for part in (number(value, 3), head, between, rest) if part)
 
 
 def steps(first: int | None, last: int | None) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,17 +35,27 @@ POLICY = (
     "base-uri 'none'; form-action 'none'"
 )
 
-COLUMNS = (
-    ("Run", "text", "name"),
-    ("End", "text", "outcome"),
-    ("Curve", "", "curve"),
-    ("Steps", "number", "n"),
-    ("Train", "number", "n"),
-    ("Held-out best", "number", "n"),
-    ("Held-out last", "number", "n"),
-    ("Lost", "number", "n"),
-    ("Findings", "number", "marks"),
-)
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of values in the run table. ``name`` is the field of ``Row``."""
+
+    name: str
+    label: str
+    metric: str = ""
+    """The metric of most cells; the others name their own."""
+
+    @property
+    def head(self) -> str:
+        """What stands in the header."""
+        return f"{self.label}, {self.metric}" if self.metric else self.label
+
+
+def columns(page: Page) -> list[Column]:
+    """The columns of values, in order; cost only where any is recorded."""
+    values = [("train", "Train"), ("best", "Held-out best"), ("last", "Held-out last")]
+    found = [Column("steps", "Steps"), *(Column(name, label, page.metric_of(name)) for name, label in values)]
+    return [*found, Column("cost", "Lost")] if page.has_cost else found
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +71,7 @@ def render(page: Page, out: Path) -> str:
     """The page as HTML. ``out`` is the folder that holds the figures."""
     css, js = asset("report.css"), asset("report.js")
     embedded = embed(page.costliest, out)
-    top = {c.figures[0].key for c in page.top if c.figures}
+    top = page.figures_before(len(page.top))
     text = (
         _environment()
         .get_template("page.html.j2")
@@ -72,7 +83,7 @@ def render(page: Page, out: Path) -> str:
             embedded=embedded,
             top_keys=top,
             here=set(embedded) - top,
-            columns=[c for c in COLUMNS if page.has_cost or c[0] != "Lost"],
+            columns=columns(page),
             list_open=LIST_OPEN,
             tables=Tables.names(),
         )
@@ -91,12 +102,18 @@ def _environment() -> Environment:
         finalize=_shown,
     )
     env.filters["short"] = shorten
+    env.filters["tied"] = tied
     return env
 
 
 def _shown(value: Any) -> Any:
     """Every string that reaches the page has its control characters made visible first."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def tied(text: str) -> str:
+    """Prose whose numbers do not part from their units at the end of a line."""
+    return re.sub(r"(?<=\d) (?=%|GPU-|GPUs?\b|steps?\b|times\b)", "\u00a0", text)
 
 
 @cache

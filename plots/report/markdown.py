@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from afterrun.plots.report.cards import Card, FigureRef
-from afterrun.plots.report.page import Page, Row, Skipped
+from afterrun.plots.report.format import plural
+from afterrun.plots.report.page import Page, Row
+from afterrun.plots.report.provenance import Skipped
 from afterrun.plots.report.sections import Section
 from afterrun.plots.report.text import href, markdown, markdown_code, shorten
 
@@ -38,7 +41,8 @@ def _top(cards: Sequence[Card]) -> Iterable[str]:
     for i, card in enumerate(cards, 1):
         yield f"### {i}. {markdown(card.title)}"
         doubt = ", possible" if card.status == "possible" else ""
-        yield f"{markdown_code(card.run)} · {markdown_code(card.code)} · {card.severity}{doubt}"
+        also = f" · also in {plural(card.others, 'other run')}" if card.others else ""
+        yield f"{markdown_code(card.run)} · {markdown_code(card.code)} · {card.severity}{doubt}{also}"
         for ref in card.figures[:1]:
             yield from _figure(ref)
         facts = [
@@ -51,6 +55,8 @@ def _top(cards: Sequence[Card]) -> Iterable[str]:
             ("How sure", card.sure),
         ]
         yield "\n".join(f"- {label}: {markdown(text)}" for label, text in facts if text)
+        if card.source:
+            yield f"Evidence from {markdown_code(card.source)}:"
         if card.evidence:
             yield _table(
                 card.columns,
@@ -81,7 +87,9 @@ def _figure(ref: FigureRef) -> Iterable[str]:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
+    """A table; a bar inside a cell is escaped, in code spans too, as GitHub asks for."""
+    cells = [[re.sub(r"(?<!\\)\|", r"\\|", cell) for cell in row] for row in rows]
+    lines = [head, ["---"] * len(head), *cells]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
@@ -90,13 +98,15 @@ def _findings(rows: Sequence[Row]) -> Iterable[str]:
     found = [row for row in rows if row.groups]
     if not found:
         yield "None."
-    for row in found:
+    for row in found[:RUNS]:
         lines = [f"- {markdown_code(row.name)}"]
         for g in row.groups:
             extra = [f"× {g.n}" if g.n > 1 else "", g.place, g.cost]
             tail = " · ".join([markdown_code(g.code), *(markdown(e) for e in extra if e)])
             lines.append(f"  - {markdown(g.title)} ({tail})")
         yield "\n".join(lines)
+    if len(found) > RUNS:
+        yield f"{len(found) - RUNS:,} more runs stand in [findings.json](findings.json)."
 
 
 def _runs(page: Page) -> Iterable[str]:
@@ -147,9 +157,9 @@ def _skipped(page: Page) -> Iterable[str]:
 
 
 def _skip(g: Skipped) -> str:
-    paths = ", ".join(markdown_code(p) for p in g.paths)
-    more = f" and {g.n - len(g.paths):,} more" if g.n > len(g.paths) else ""
-    return f"- {markdown(g.reason)}: {paths}{more}"
+    paths = [markdown_code(p) for p in g.paths]
+    paths += [f"{g.n - len(g.paths):,} more"] if g.n > len(g.paths) else []
+    return f"- {markdown(g.reason)}: {', '.join(paths)}"
 
 
 def _made(page: Page) -> Iterable[str]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-import polars as pl
 
 from afterrun.analyzer.analysis import Analysis
 from afterrun.analyzer.finding import Finding
@@ -14,6 +13,7 @@ from afterrun.analyzer.view import RunView
 from afterrun.plots.registry import Drawn
 from afterrun.plots.report import format as fmt
 from afterrun.plots.report.cards import Card, FigureRef, card, figure_refs, run_id
+from afterrun.plots.report.provenance import Skipped, damaged, inputs, thresholds, unclaimed
 from afterrun.plots.report.sections import Section, section
 from afterrun.plots.report.spark import Spark, spark
 from afterrun.plots.report.story import (
@@ -42,9 +42,6 @@ ROWS = 2_000
 SECTIONS = 250
 """Runs with a section of their own, worst first: keeps a page of thousands of runs small enough to open."""
 
-PATHS = 12
-"""Paths listed for one reason in what was skipped."""
-
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -61,11 +58,11 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One value of the run table. ``key`` sorts: a number, or empty where not recorded."""
+    """One value of the run table. ``key`` sorts: a number, or empty where not recorded; ``metric`` names it."""
 
     text: str
     key: str
-    hint: str = ""
+    metric: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,15 +84,6 @@ class Row:
     groups: tuple[Group, ...]
     severity_key: str
     search: str
-
-
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    """Files that share a reason for not being read, or not whole."""
-
-    reason: str
-    n: int
-    paths: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +123,26 @@ class Page:
     version: str
     command: str
 
+    def metric_of(self, column: str) -> str:
+        """The metric that most runs of the table show in this column; empty where there is none."""
+        names = Counter(getattr(r, column).metric for r in self.rows)
+        del names[""]
+        return names.most_common(1)[0][0] if names else ""
+
+    @property
+    def faulty(self) -> tuple[Row, ...]:
+        """Runs of the table with an alarm."""
+        return tuple(r for r in self.rows if any(g.mark != "info" for g in r.groups))
+
+    @property
+    def notable(self) -> tuple[Row, ...]:
+        """Runs of the table with findings, none of them an alarm."""
+        return tuple(r for r in self.rows if r.groups and all(g.mark == "info" for g in r.groups))
+
+    def figures_before(self, i: int) -> set[str]:
+        """Keys of the figures that the first ``i`` findings at the head of the page show."""
+        return {c.figures[0].key for c in self.top[:i] if c.figures}
+
 
 def build_page(
     analysis: Analysis,
@@ -152,7 +160,11 @@ def build_page(
     by_run = group(analysis.findings)
     order = order_runs(analysis)
     told = set(order[:SECTIONS])
-    dear = [card(f, f"top-{i}", figures) for i, f in enumerate(most_important(analysis, COSTLIEST), 1)]
+    runs_with = Counter(code for _, code in {(f.run, f.code) for f in analysis.findings if f.is_alarm})
+    dear = [
+        card(f, f"top-{i}", figures, runs_with[f.code] - 1)
+        for i, f in enumerate(most_important(analysis, COSTLIEST), 1)
+    ]
     rows = [_row(analysis.views[n], summaries[n], by_run.get(n, []), n in told) for n in order[:ROWS]]
     sections = [
         section(analysis.views[n], summaries[n], by_run.get(n, []), figures, is_open=len(order) <= OPEN_RUNS)
@@ -170,11 +182,11 @@ def build_page(
         costliest=tuple({c.figures[0].key: c.figures[0] for c in dear if c.figures}.values()),
         across=tuple(r for r in refs if r.run not in analysis.views),
         n_runs=len(order),
-        damaged=_damaged(analysis.collection.tables.sources),
-        unclaimed=_grouped([(u.reason, u.path) for u in analysis.collection.unclaimed]),
+        damaged=damaged(analysis.collection.tables.sources),
+        unclaimed=unclaimed(analysis.collection.unclaimed),
         faults=analysis.faults,
-        thresholds=_thresholds(analysis.findings),
-        inputs=_inputs(analysis),
+        thresholds=thresholds(analysis.findings),
+        inputs=inputs(analysis),
         version=version,
         command=command,
     )
@@ -263,64 +275,3 @@ def _groups(findings: Sequence[Finding], s: RunSummary) -> tuple[Group, ...]:
         c = card(f, "", {})
         out.append(Group(c.mark, code, n[code], c.title, c.place, c.cost, f"{run_id(s.name)}-{code}-1"))
     return tuple(out)
-
-
-def _damaged(sources: pl.DataFrame) -> tuple[Skipped, ...]:
-    rows = sources.filter(pl.col("status").cast(pl.String) != "read").select(
-        pl.col("status").cast(pl.String), pl.col("format").cast(pl.String), "note", "path", "damaged"
-    )
-    entries = []
-    for status, form, note, path, damaged in rows.iter_rows():
-        lost = f"{damaged:,} damaged" if damaged else ""
-        reason = "; ".join(p for p in (f"{form or 'unknown'}, {status}", lost, note or "") if p)
-        entries.append((reason, str(path)))
-    return _grouped(entries)
-
-
-def _grouped(entries: Sequence[tuple[str, str]]) -> tuple[Skipped, ...]:
-    """Files by reason, the most frequent reason first."""
-    by_reason: dict[str, list[str]] = {}
-    for reason, path in entries:
-        by_reason.setdefault(reason, []).append(path)
-    ranked = sorted(by_reason.items(), key=lambda kv: (-len(kv[1]), kv[0]))
-    return tuple(
-        Skipped(reason, len(paths), tuple(shorten(p, 160) for p in sorted(paths)[:PATHS]))
-        for reason, paths in ranked
-    )
-
-
-def _thresholds(findings: Sequence[Finding]) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
-    """The thresholds in force, by code; the first finding of each code says them."""
-    by_code: dict[str, dict[str, object]] = {}
-    for f in findings:
-        if f.parameters:
-            by_code.setdefault(f.code, f.parameters)
-    return tuple(
-        (code, tuple((name, _plain(value)) for name, value in sorted(by_code[code].items())))
-        for code in sorted(by_code)
-    )
-
-
-def _plain(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _inputs(analysis: Analysis) -> tuple[tuple[str, str], ...]:
-    sources = analysis.collection.tables.sources
-    formats = (
-        sources["format"]
-        .cast(pl.String)
-        .drop_nulls()
-        .value_counts()
-        .sort("count", "format", descending=[True, False])
-    )
-    listed = ", ".join(f"{n:,} {name}" for name, n in formats.iter_rows())
-    given = analysis.collection.overrides
-    pairs = [
-        ("Files", f"{len(sources):,} read or recognised, {len(analysis.collection.unclaimed):,} not logs"),
-        ("Size", fmt.compact(float(sources["bytes"].sum()), "B")),
-        ("Formats", listed),
-        ("Newest time in the input", fmt.instant(analysis.collection.newest_ns)),
-        ("Tags mapped by hand", ", ".join(shorten(t) for t in sorted(given))),
-    ]
-    return tuple((label, text) for label, text in pairs if text and text != fmt.DASH)

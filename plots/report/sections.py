@@ -172,7 +172,10 @@ def _story(
     told += [(_at(step), Moment(_step(step), text)) for step, text in _marks(view)]
     told.sort(key=lambda pair: pair[0])
     start = Moment(_step(summary.first_step), "starts")
-    end = Moment(_step(summary.last_step), OUTCOME_WORDS.get(summary.outcome, summary.outcome))
+    outcome = OUTCOME_WORDS.get(summary.outcome, summary.outcome)
+    end = Moment(
+        _step(summary.last_step), f"last value; end {outcome}" if summary.outcome == "unknown" else outcome
+    )
     return (start, *(m for _, m in told), end) if summary.points else tuple(m for _, m in told)
 
 

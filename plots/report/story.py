@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
 import polars as pl
 
 from afterrun.analyzer.analysis import Analysis
 from afterrun.analyzer.finding import SEVERITY_ORDER, STATUS_ORDER, Finding, rank_order
 from afterrun.analyzer.view import RunView
 from afterrun.plots.report import format as fmt
+from afterrun.plots.report.text import segments
 
 State = Literal["faulty", "unassessed", "partly", "healthy"]
 """``partly`` = nothing wrong in what could be checked, but a check that every verdict needs could not look."""
@@ -39,12 +38,12 @@ OUTCOME_WORDS = {
     "nan": "stopped on NaN",
     "oom": "out of memory",
     "stopped": "stopped",
-    "unknown": "end not recorded",
+    "unknown": "not recorded",
 }
 
 STATUS_WORDS = {
-    "confirmed": "Confirmed: the effect stands clear of the noise",
-    "possible": "Possible: it points this way, but the noise could explain it",
+    "confirmed": "Confirmed by the evidence",
+    "possible": "Possible: the evidence leaves room for chance",
     "refuted": "Looked, and found fine",
     "abstained": "Could not look",
 }
@@ -96,39 +95,36 @@ def _faulty(view: RunView, findings: Sequence[Finding]) -> str:
 
 
 def sentence(f: Finding) -> str:
-    """The title of a finding as part of a line: no full stop, its doubt said."""
-    text = f.title.strip().rstrip(".")
-    doubtful = f.status == "possible" and not re.search(r"\b(possib|may|might|perhaps)", text, re.IGNORECASE)
-    return f"possibly: {text}" if doubtful else text
+    """A finding as part of a line: its code, its doubt, its title without the full stop."""
+    return f"{'possible ' if f.status == 'possible' else ''}{f.code}: {f.title.strip().rstrip('.')}"
 
 
 def _healthy(view: RunView, findings: Sequence[Finding], kind: State) -> str:
     looked = _looked(findings)
-    notes = [sentence(f) for f in findings if f.status == "confirmed" and f.code == "still-improving"]
+    improving = any(f.status == "confirmed" and f.code == "still-improving" for f in findings)
     text = "healthy" if kind == "healthy" else f"no fault in {fmt.plural(len(looked), 'check')}"
     if view.outcome == "running":
         text += " so far, still running"
-    elif notes:
+    elif improving:
         text += ", still improving at the end"
     blind = [f for code in DECISIVE for f in findings if f.code == code and f.status == "abstained"]
     blind = [f for f in blind if f.code not in looked]
-    if blind and kind == "partly":
-        text += f"; {blind[-1].code} not assessable: {_reason(blind[-1])}"
-    return text
+    return f"{text}; {blind[-1].code} not assessable: {_reason(blind[-1])}" if kind == "partly" else text
 
 
 def _why_not(view: RunView, findings: Sequence[Finding]) -> str:
     if view.tables.metrics.is_empty():
         return "no metric was recorded"
     blind = [f for f in findings if f.status == "abstained"]
-    first = [f for code in reversed(DECISIVE) for f in blind if f.code == code] or blind
+    first = [f for code in DECISIVE for f in blind if f.code == code] or blind
     return _reason(first[0]) if first else "no check ran"
 
 
 def _reason(f: Finding) -> str:
-    if f.missing:
-        return "; ".join(f.missing[:2])
-    return f.title.strip().rstrip(".")
+    """Why a check could not look, with the option to paste: its title without the name of the check."""
+    head, colon, tail = f.title.strip().rstrip(".").partition(": ")
+    paste = [text for m in f.missing for typed, text in segments(m) if typed]
+    return (tail if colon and len(head) < 40 else head + colon + tail) + (f" ({paste[0]})" if paste else "")
 
 
 def _losses(view: RunView) -> str:
@@ -166,19 +162,18 @@ def group(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
 
 
 def most_important(analysis: Analysis, n: int) -> list[Finding]:
-    """At most ``n`` alarms, the dearest first, one for each run and code, other runs before more of the same.
+    """At most ``n`` alarms, one for each run and code: the confirmed first, then by severity and cost.
 
-    Severity and certainty come first; a run that is already in the list waits behind its equals.
+    What is new comes before more of the same: each run and each code already told puts a finding back.
     """
     left = _one_a_kind(f for f in analysis.findings if f.is_alarm)
     chosen: list[Finding] = []
+    told: Counter[str] = Counter()
     while left and len(chosen) < n:
-        seen = {f.run for f in chosen}
-        best = min(
-            range(len(left)),
-            key=lambda i: (*rank_order(left[i])[:2], left[i].run in seen, i),
-        )
-        chosen.append(left.pop(best))
+        rank = [(STATUS_ORDER[f.status], told[f"run {f.run}"] + told[f.code], i) for i, f in enumerate(left)]
+        f = left.pop(min(rank)[2])
+        chosen.append(f)
+        told.update((f"run {f.run}", f.code))
     return chosen
 
 
@@ -234,6 +229,8 @@ def _kinds(analysis: Analysis, faulty: Sequence[str], by_run: dict[str, list[Fin
         label = alarms[0].code if alarms else OUTCOME_WORDS[analysis.views[name].outcome]
         runs_with[label] = runs_with.get(label, 0) + 1
     ranked = sorted(runs_with.items(), key=lambda kv: -kv[1])
+    if len(faulty) == 1 or (len(ranked) == len(faulty) and len(ranked) <= 4):
+        return ", ".join(runs_with)
     parts = [f"{code} in {n:,}" for code, n in ranked[:4]]
     if ranked[4:]:
         parts.append(f"other faults in {sum(n for _, n in ranked[4:]):,}")
@@ -254,59 +251,3 @@ def _rest(states: dict[str, State]) -> str:
     if not parts:
         return ""
     return f"Of {total:,} runs {', '.join(parts)}." if healthy + blind == total else f"{', '.join(parts)}."
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line of the terminal's verdict list: one run, or several healthy ones that are alike."""
-
-    label: str
-    runs: tuple[str, ...]
-    text: str
-    wasted_gpu_s: float | None = None
-
-
-def lines(analysis: Analysis) -> list[Line]:
-    """A verdict line for every run, worst first; healthy runs whose names differ by a number share one."""
-    by_run = group(analysis.findings)
-    out: list[Line] = []
-    alike: dict[tuple[str, str], list[str]] = {}
-    for name in order_runs(analysis):
-        view, findings = analysis.views[name], by_run.get(name, [])
-        text = verdict(view, findings)
-        if state(view, findings) == "healthy":
-            alike.setdefault((re.sub(r"\d+", "#", name), text), []).append(name)
-            continue
-        out.append(Line(name, (name,), text, run_cost(findings)))
-    for (_, text), names in alike.items():
-        out.append(Line(_label(names), tuple(names), text + _spread(analysis, names)))
-    return out
-
-
-def _label(names: Sequence[str]) -> str:
-    """``seed{1..5}`` for names that differ in one number only."""
-    if len(names) == 1:
-        return names[0]
-    parts = [re.split(r"(\d+)", n) for n in names]
-    holes = [i for i in range(1, len(parts[0]), 2) if len({p[i] for p in parts}) > 1]
-    if len(holes) != 1:
-        return f"{names[0]} … {names[-1]}"
-    numbers = sorted((p[holes[0]] for p in parts), key=lambda t: (int(t), t))
-    whole = [int(t) for t in numbers]
-    dense = whole == list(range(whole[0], whole[-1] + 1))
-    inner = f"{numbers[0]}..{numbers[-1]}" if dense and len(numbers) > 2 else ",".join(numbers[:6])
-    inner += ",…" if not dense and len(numbers) > 6 else ""
-    return "".join(f"{{{inner}}}" if i == holes[0] else t for i, t in enumerate(parts[0]))
-
-
-def _spread(analysis: Analysis, names: Sequence[str]) -> str:
-    """How many runs share the line, and mean and standard deviation of their last objective."""
-    if len(names) < 2:
-        return ""
-    curves = [analysis.views[n].train_loss for n in names]
-    last = [float(s.y[-1]) for s in curves if s is not None and len(s.y)]
-    if len(last) < len(names):
-        return f" ({len(names):,} runs)"
-    mean, sd = float(np.mean(last)), float(np.std(last, ddof=1))
-    metric = next(s.metric or s.tag for s in curves if s is not None)
-    return f" ({len(names):,} runs, {metric} {fmt.number(mean)} ± {fmt.number(sd, 2)})"

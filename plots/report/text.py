@@ -73,8 +73,8 @@ def markdown(text: str) -> str:
 
 
 def markdown_code(text: str, limit: int = 120) -> str:
-    """A name as a code span, with a fence longer than any run of backticks inside; safe in a table cell."""
-    flat = shorten(visible(text), limit).replace("|", "\\|")
+    """A name as a code span, with a fence longer than any run of backticks inside."""
+    flat = shorten(visible(text), limit)
     longest = max((len(run) for run in re.findall(r"`+", flat)), default=0)
     fence = "`" * (longest + 1)
     pad = " " if flat.startswith("`") or flat.endswith("`") or not flat.strip() else ""

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import polars as pl
 
-from afterrun.loaders.assemble import Assembled, Loaded, assemble
+from afterrun.loaders.assemble import Assembled, assemble
 from afterrun.loaders.discover import Found
 from afterrun.loaders.grouping import Member
 from afterrun.loaders.names import Name
+from afterrun.loaders.placing import Loaded
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch, conform
 
@@ -185,8 +186,22 @@ def test_the_epoch_logged_as_a_metric_fills_the_axis() -> None:
 
 
 def test_axis_tags_tell_no_restart() -> None:
-    rows = [("a", 0, 2.3), ("epoch", 0, 0.0), ("a", 1, 2.2), ("epoch", 1, 0.0), ("b", 11, 0.3), ("epoch", 11, 0.0)]
-    more = [("a", 2, 2.1), ("epoch", 2, 1.0), ("a", 3, 2.0), ("epoch", 3, 1.0), ("b", 23, 0.4), ("epoch", 23, 1.0)]
+    rows = [
+        ("a", 0, 2.3),
+        ("epoch", 0, 0.0),
+        ("a", 1, 2.2),
+        ("epoch", 1, 0.0),
+        ("b", 11, 0.3),
+        ("epoch", 11, 0.0),
+    ]
+    more = [
+        ("a", 2, 2.1),
+        ("epoch", 2, 1.0),
+        ("a", 3, 2.0),
+        ("epoch", 3, 1.0),
+        ("b", 23, 0.4),
+        ("epoch", 23, 1.0),
+    ]
     a = build(made("log.csv", [*rows, *more]))
     assert a.attempts == 1
     assert curve(a, "a") == [(0, 2.3), (1, 2.2), (2, 2.1), (3, 2.0)]

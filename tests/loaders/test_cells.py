@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from afterrun.loaders.cells import SECOND_NS, clock_unit_ns, is_nothing, moment, moments, number, numbers, whole
+from afterrun.loaders.cells import (
+    SECOND_NS,
+    clock_unit_ns,
+    is_nothing,
+    moment,
+    moments,
+    number,
+    numbers,
+    whole,
+)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +56,9 @@ def test_nan_is_a_number(text: str) -> None:
     assert math.isnan(read)
 
 
-@pytest.mark.parametrize("text", ["", "abc", "1_000", "0x10", "1e", "--1", "1.2.3", "12,34", "0.5s", "1 2", "１", "(1"])
+@pytest.mark.parametrize(
+    "text", ["", "abc", "1_000", "0x10", "1e", "--1", "1.2.3", "12,34", "0.5s", "1 2", "１", "(1"]
+)
 def test_words(text: str) -> None:
     assert number(text) is None
 
@@ -61,7 +72,9 @@ def test_decimal_comma(text: str, value: float | None) -> None:
 
 
 def test_nothing_is_not_nan_and_not_zero() -> None:
-    assert [is_nothing(t) for t in ("", " ", "-", "None", "null", "N/A", "nan", "0")] == [True] * 6 + [False] * 2
+    assert [is_nothing(t) for t in ("", " ", "-", "None", "null", "N/A", "nan", "0")] == [True] * 6 + [
+        False
+    ] * 2
 
 
 def test_columns_tell_numbers_nothing_and_words() -> None:
@@ -119,12 +132,21 @@ def test_clock_by_size(column: list[float], unit_ns: int | None) -> None:
 
 
 def test_moments_in_nanoseconds() -> None:
-    assert moments(pl.Series([1700000012.5, 3.0, None]), SECOND_NS).to_list() == [1700000012500000000, None, None]
+    assert moments(pl.Series([1700000012.5, 3.0, None]), SECOND_NS).to_list() == [
+        1700000012500000000,
+        None,
+        None,
+    ]
 
 
 def test_iso_moments() -> None:
     expected = int(datetime(2024, 1, 2, 3, 4, 5, 500_000, tzinfo=UTC).timestamp() * 1000) * 1_000_000
-    for text in ("2024-01-02T03:04:05.500Z", "2024-01-02 03:04:05,500", "2024/01/02 03:04:05.5", "2024-01-02 05:04:05.5+02:00"):
+    for text in (
+        "2024-01-02T03:04:05.500Z",
+        "2024-01-02 03:04:05,500",
+        "2024/01/02 03:04:05.5",
+        "2024-01-02 05:04:05.5+02:00",
+    ):
         assert moment(text) == expected
     for text in ("2024-01-02", "12:30:00", "5", "", "9999-01-01 00:00:00", "1970-01-01 00:00:00"):
         assert moment(text) is None

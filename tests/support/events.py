@@ -22,24 +22,22 @@ WALL = 1_700_000_000.0
 Form = Literal["content", "packed", "unpacked"]
 """Where a tensor keeps its numbers: ``tensor_content``, or ``*_val`` packed or one field a number."""
 
-DTYPES: Mapping[str, tuple[int, int]] = {
-    "float": (1, 5),
-    "double": (2, 6),
-    "int32": (3, 7),
-    "uint8": (4, 7),
-    "int16": (5, 7),
-    "int8": (6, 7),
-    "int64": (9, 10),
-    "bool": (10, 11),
-    "bfloat16": (14, 13),
-    "uint16": (17, 7),
-    "half": (19, 13),
-    "uint32": (22, 16),
-    "uint64": (23, 17),
+DTYPES: Mapping[str, tuple[int, int, str]] = {
+    "float": (1, 5, "<f4"),
+    "double": (2, 6, "<f8"),
+    "int32": (3, 7, "<i4"),
+    "uint8": (4, 7, "u1"),
+    "int16": (5, 7, "<i2"),
+    "int8": (6, 7, "i1"),
+    "int64": (9, 10, "<i8"),
+    "bool": (10, 11, "?"),
+    "bfloat16": (14, 13, ""),
+    "uint16": (17, 7, "<u2"),
+    "half": (19, 13, "<f2"),
+    "uint32": (22, 16, "<u4"),
+    "uint64": (23, 17, "<u8"),
 }
-"""Name -> (number in ``types.proto``, number of the ``*_val`` field in ``tensor.proto``)."""
-
-_NUMPY = {"float": "<f4", "double": "<f8", "half": "<f2", "bool": "?"}
+"""Name -> (number in ``types.proto``, number of the ``*_val`` field in ``tensor.proto``, layout of one)."""
 
 
 # -- wire format ---------------------------------------------------------------------------------
@@ -136,7 +134,7 @@ def tensor_proto(
     numbers: Sequence[float], dtype: str = "float", form: Form = "content", dims: Sequence[int] = ()
 ) -> bytes:
     """A ``TensorProto`` of any numeric type."""
-    number, field = DTYPES[dtype]
+    number, field, _ = DTYPES[dtype]
     head = integer(1, number) + shape(dims)
     if form == "content":
         return head + nested(4, _content(numbers, dtype))
@@ -155,11 +153,7 @@ def tensor(tag: str, proto: bytes, plugin: str | None = "scalars", description: 
 def _content(numbers: Sequence[float], dtype: str) -> bytes:
     if dtype == "bfloat16":
         return np.asarray(numbers, "<f4").view("<u2")[1::2].tobytes()
-    return np.asarray(numbers).astype(_NUMPY.get(dtype, f"<{dtype[0]}{_width(dtype)}")).tobytes()
-
-
-def _width(dtype: str) -> int:
-    return int(dtype.removeprefix("u").removeprefix("int")) // 8
+    return np.asarray(numbers).astype(DTYPES[dtype][2]).tobytes()
 
 
 def _one(number: float, dtype: str) -> bytes:

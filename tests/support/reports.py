@@ -32,7 +32,8 @@ def make_analysis(
     names = tables.run_names()
     views = {name: RunView(name=name, tables=part) for name, part in zip(names, parts, strict=True)}
     runs = {
-        name: RunInfo(name=name, path=f"runs/{name}", grouped_by="one directory", attempts=1) for name in names
+        name: RunInfo(name=name, path=f"runs/{name}", grouped_by="one directory", attempts=1)
+        for name in names
     }
     collection = Collection(tables=tables, runs=runs, unclaimed=tuple(unclaimed))
     ordered = tuple(sorted(findings, key=onset_order))
@@ -62,8 +63,12 @@ def alarm(run: str, code: str = "overfit", **given: Any) -> Finding:
         "title": "overfits from step 6,400: validation loss +18 % by the end while training loss falls 31 %",
         "effect": Effect(value=18.2, low=15.1, high=21.4, unit="%", method="medians of the last quarter"),
         "evidence": (
-            Evidence(source="events.out.tfevents.1.host", tag="val/loss", step=6_400, value=0.8113, note="lowest"),
-            Evidence(source="events.out.tfevents.1.host", tag="val/loss", step=51_200, value=0.957, note="last"),
+            Evidence(
+                source="events.out.tfevents.1.host", tag="val/loss", step=6_400, value=0.8113, note="lowest"
+            ),
+            Evidence(
+                source="events.out.tfevents.1.host", tag="val/loss", step=51_200, value=0.957, note="last"
+            ),
         ),
         "parameters": {"min_rise": 0.01, "min_evals": 10},
         "wasted_gpu_s": 32_760.0,
@@ -110,3 +115,20 @@ def draw(out: Path, run: str, name: str, codes: Sequence[str], data: bytes | Non
     return Drawn(
         name=name, run=run, title=f"{name} of {run}", alt=f"Curves of {run}.", codes=tuple(codes), files=files
     )
+
+
+HOSTILE = (
+    "<img src=x onerror=alert(1)>",
+    '"</script><script>alert(1)</script>',
+    '=HYPERLINK("http://x","y")',
+    "../../../../tmp/PWNED",
+    'a/b:c*?"<>|',
+    "con",
+    "x" * 300,
+    "训练/损失",
+    "\u202egpj.exe",
+    "'; DROP TABLE runs;--",
+    "{{7*7}}",
+    "[red]x[/red]",
+)
+"""Twelve tag names that somebody else's report ran or tripped over."""

@@ -12,7 +12,7 @@ from afterrun.loaders.axes import AxisRule
 from afterrun.loaders.delimited import peek
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
-from afterrun.loaders.wide import load_wide
+from afterrun.loaders.widetable import load_wide
 
 _RULE = AxisRule(step=("iteration",), soft_step=(), epoch=("epoch",))
 
@@ -23,7 +23,7 @@ class ChainerCsv(Loader):
     format = "chainer-csv"
     family = "curves"
 
-    def sniff(self, path: Path, head: bytes) -> bool:
+    def sniff(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  # the content says it all
         """``epoch``, ``iteration`` and a name of the reporter's (``main/loss``, ``elapsed_time``)."""
         layout = peek(head)
         if layout is None or not {"epoch", "iteration"} <= set(layout.names):

@@ -16,7 +16,7 @@ from afterrun.loaders.cells import is_nothing, number
 from afterrun.loaders.delimited import Layout, peek
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
-from afterrun.loaders.wide import load_wide
+from afterrun.loaders.widetable import load_wide
 
 _AXES = frozenset(STEP_NAMES) | (frozenset(EPOCH_NAMES) - {"epochs"})
 _SOFT_AXES = frozenset(SOFT_STEP_NAMES) | {"epochs"}

@@ -132,10 +132,7 @@ def _salvage(text: str) -> _State:
         except (ValueError, RecursionError):
             bad += 1
             later = _NEXT_ROW.search(text, at)
-            if later is None:
-                at = _end_of_list(text, at)
-            else:
-                at = later.end()
+            at = _end_of_list(text, at) if later is None else later.end()
     note = (
         f"the JSON is damaged: {len(rows)} rows of log_history were read one by one, {bad} could not be"
         if closed

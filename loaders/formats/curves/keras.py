@@ -13,7 +13,7 @@ from afterrun.loaders.axes import AxisRule
 from afterrun.loaders.delimited import peek
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
-from afterrun.loaders.wide import load_wide
+from afterrun.loaders.widetable import load_wide
 
 _RULE = AxisRule(step=(), soft_step=(), epoch=("epoch",))
 
@@ -24,7 +24,7 @@ class KerasCsv(Loader):
     format = "keras-csv"
     family = "curves"
 
-    def sniff(self, path: Path, head: bytes) -> bool:
+    def sniff(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  # the content says it all
         """``epoch`` first, then sorted names with ``loss`` among them, and no ``val_x`` without its ``x``."""
         layout = peek(head)
         if layout is None or layout.cut or layout.labels[0] != "epoch" or "step" in layout.labels:

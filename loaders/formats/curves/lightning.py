@@ -15,7 +15,7 @@ from afterrun.loaders.axes import AxisRule
 from afterrun.loaders.delimited import peek
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
-from afterrun.loaders.wide import load_wide
+from afterrun.loaders.widetable import load_wide
 
 _RULE = AxisRule(step=("step",), soft_step=(), epoch=("epoch",))
 _FORKED = re.compile(r"_(?:step|epoch)$")

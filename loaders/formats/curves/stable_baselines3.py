@@ -20,7 +20,7 @@ from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
 from afterrun.loaders.tablereader import TableReader
 from afterrun.loaders.textblocks import decode_head
-from afterrun.loaders.wide import WideTable, load_wide
+from afterrun.loaders.widetable import WideTable, load_wide
 
 _PROGRESS_RULE = AxisRule(
     step=(
@@ -50,7 +50,7 @@ class Sb3Monitor(Loader):
     format = "sb3-monitor"
     family = "curves"
 
-    def sniff(self, path: Path, head: bytes) -> bool:
+    def sniff(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  # the content says it all
         """A first line ``#{... "t_start": ...}`` and the columns ``r``, ``l``, ``t``."""
         text = decode_head(head).lstrip()
         layout = peek(head) if text.startswith("#{") and '"t_start"' in text else None
@@ -72,7 +72,7 @@ class Sb3Progress(Loader):
     format = "sb3-progress"
     family = "curves"
 
-    def sniff(self, path: Path, head: bytes) -> bool:
+    def sniff(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  # the content says it all
         """Names that the two loggers give; Ray's file of the same name has ``training_iteration``."""
         layout = peek(head)
         return layout is not None and not _is_rays(layout) and any(map(_TELLING.match, layout.names))

@@ -14,7 +14,7 @@ from afterrun.loaders.axes import AxisRule
 from afterrun.loaders.delimited import peek
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
-from afterrun.loaders.wide import load_wide
+from afterrun.loaders.widetable import load_wide
 
 _RULE = AxisRule(step=(), soft_step=(), epoch=("epoch",))
 _TELLING = re.compile(
@@ -28,7 +28,7 @@ class UltralyticsCsv(Loader):
     format = "ultralytics-csv"
     family = "curves"
 
-    def sniff(self, path: Path, head: bytes) -> bool:
+    def sniff(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  # the content says it all
         """``epoch`` first and a loss or a metric by the name Ultralytics gives it."""
         layout = peek(head)
         return layout is not None and layout.names[0] == "epoch" and any(map(_TELLING.match, layout.names))

@@ -10,8 +10,8 @@
     for (let node = target; node; node = node.parentElement) {
       if (node.tagName === "DETAILS") node.open = true;
     }
-    const why = target.querySelector(":scope details.why");
-    if (why && target.tagName === "LI") why.open = true;
+    const why = target.matches(".story > li") ? target.querySelector("details.why") : null;
+    if (why) why.open = true;
     target.scrollIntoView();
   };
   addEventListener("hashchange", reveal);
@@ -53,7 +53,7 @@
     const heads = [...table.tHead.rows[0].cells];
     const sort = (head) => {
       const button = head.querySelector("button");
-      const fresh = button.dataset.kind === "number" && head.classList.contains("marks") ? "descending" : "ascending";
+      const fresh = button.dataset.first || "ascending";
       const before = head.getAttribute("aria-sort");
       const next = before ? (before === "ascending" ? "descending" : "ascending") : fresh;
       for (const h of heads) h.removeAttribute("aria-sort");
@@ -78,8 +78,7 @@
       }
       shown.textContent = words.length ? `${n.toLocaleString("en")} of ${rows.length.toLocaleString("en")} runs` : "";
     };
-    filter.addEventListener("input", apply);
-    apply();
+    if (filter) filter.addEventListener("input", apply);
   }
   document.body.dataset.ready = "true";
 })();

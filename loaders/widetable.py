@@ -26,14 +26,17 @@ from afterrun.loaders.axes import (
     plan_axes,
 )
 from afterrun.loaders.cells import is_nothing, numbers
+from afterrun.loaders.losses import Places
 from afterrun.loaders.schema import Batch
-from afterrun.loaders.tablereader import Places, RowBlock, TableReader
+from afterrun.loaders.tablereader import RowBlock, TableReader
 
 AxisMaker = Callable[[Mapping[str, pl.Series]], AxisColumns]
 """Axis columns from numeric columns by name, for dialects whose axes stand in no column."""
 
+_Read = Mapping[int, tuple[pl.Series, pl.Series | None]]
+
 _MOMENTS_TRIED = 20
-_COLUMNS_NAMED = 8
+_NAMED = 8
 
 
 @dataclass(slots=True)
@@ -48,12 +51,14 @@ class _Column:
     constant: bool = True
 
     def see(self, texts: list[str]) -> None:
-        for text in texts:
-            if self.first_text is None:
-                self.first_text = text
-            elif text != self.first_text:
-                self.constant = False
-                return
+        """Remember whether the words of a column are always the same."""
+        self.first_text = texts[0] if self.first_text is None and texts else self.first_text
+        self.constant = self.constant and all(t == self.first_text for t in texts)
+
+    @property
+    def holds_words(self) -> bool:
+        """Words and no number: a setting or a remark, no metric."""
+        return self.first_text is not None and (self.text or not self.numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,22 +71,15 @@ class _Plan:
 class WideTable:
     """Turns the blocks of one reader into batches. Stateful: one object for one file.
 
-    ``rename`` maps names of the header to tags; names not in it are their own tag.
-    ``make_axes`` overrides the axis columns found by ``rule``.
+    ``make_axes`` overrides the axis columns that ``rule`` finds.
     """
 
     def __init__(
-        self,
-        reader: TableReader,
-        rule: AxisRule | None = None,
-        *,
-        make_axes: AxisMaker | None = None,
-        rename: Mapping[str, str] | None = None,
+        self, reader: TableReader, rule: AxisRule | None = None, make_axes: AxisMaker | None = None
     ) -> None:
         self._reader = reader
         self._rule = rule or AxisRule()
         self._make_axes = make_axes
-        self._rename = rename or {}
         self._plans: dict[tuple[str, ...], _Plan] = {}
         self._seq = 0
         self._given_up = Places()
@@ -99,83 +97,63 @@ class WideTable:
         read = {i: numbers(s, decimal_comma=decimal_comma) for i, s in enumerate(block.cells)}
         plan = self._plans.get(block.names)
         if plan is None:
-            plan = self._plans[block.names] = self._plan(block, read)
+            plan = self._plans[block.names] = _plan(block, read, self._rule)
         values: dict[int, pl.Series] = {}
         keep = np.ones(len(block.lines), dtype=np.bool_)
         for i, (column, words) in read.items():
-            if plan.columns[i].text:
-                if i not in plan.moments:
-                    plan.columns[i].see(_texts(block.cells[str(i)]))
-            else:
+            seen = plan.columns[i]
+            seen.numbers += len(column) - column.null_count()
+            if not seen.text:
                 values[i] = column
-                self._judge(plan.columns[i], block, i, words, keep)
-        wall_text = block.cells[str(plan.axes.wall)] if plan.axes.wall in plan.moments else None
-        axes = axis_columns(plan.axes, values, wall_text)
-        if self._make_axes is not None:
+                if words is not None:
+                    self._judge(seen, block, block.cells[str(i)], words, keep)
+            elif i not in plan.moments:
+                seen.see(_texts(block.cells[str(i)]))
+        if self._make_axes is None:
+            clock = block.cells[str(plan.axes.wall)] if plan.axes.wall in plan.moments else None
+            axes = axis_columns(plan.axes, values, clock)
+        else:
             axes = self._make_axes({block.names[i]: s for i, s in values.items()})
-        tags = {i: self._rename.get(block.names[i], block.names[i]) for i in values if i != plan.axes.index}
-        frame = melt({tags[i]: s for i, s in values.items() if i in tags}, axes, keep, self._seq)
-        for i in tags:
-            plan.columns[i].numbers += len(values[i]) - values[i].null_count()
+        tagged = {block.names[i]: s for i, s in values.items() if i != plan.axes.index}
+        frame = melt(tagged, axes, keep, self._seq)
         self._seq += len(frame)
         return frame
 
     def _judge(
-        self, column: _Column, block: RowBlock, i: int, words: pl.Series | None, keep: NDArray[np.bool_]
+        self, column: _Column, block: RowBlock, cells: pl.Series, words: pl.Series, keep: NDArray[np.bool_]
     ) -> None:
         """Book the words of a numeric column; a short row that holds one has lost a delimiter."""
-        if words is None:
-            return
-        cells = block.cells[str(i)]
         short = set(block.short)
         for row in words.arg_true().to_list():
             line = int(block.lines[row])
-            if row in short:
-                if keep[row]:
-                    self._given_up.add(line)
-                keep[row] = False
-            else:
+            if row not in short:
                 column.bad.add(line)
                 column.see([cells[row].strip()])
-
-    def _plan(self, block: RowBlock, read: Mapping[int, tuple[pl.Series, pl.Series | None]]) -> _Plan:
-        columns, values, moments = [], {}, []
-        for i, (numeric, words) in read.items():
-            name = block.names[i]
-            is_text = words is not None and int(words.sum()) > len(numeric) - numeric.null_count()
-            if words is not None and is_text and is_wall_name(name):
-                first = _texts(block.cells[str(i)].filter(words).head(_MOMENTS_TRIED))
-                if holds_moments(first):
-                    moments.append(i)
-            if not is_text:
-                values[i] = numeric
-            columns.append(_Column(name, text=is_text))
-        axes = plan_axes(block.names, values, moments, self._rule)
-        return _Plan(axes, tuple(columns), tuple(moments))
+            elif keep[row]:
+                self._given_up.add(line)
+                keep[row] = False
 
     def _end(self) -> Batch:
-        params: dict[str, str] = {}
-        notes = list(self._layout_notes())
-        damaged = self._reader.losses.damaged + self._given_up.count
-        for plan in self._plans.values():
-            notes += plan.axes.notes if self._make_axes is None else ()
-            skipped = []
-            for i, column in enumerate(plan.columns):
-                words_only = column.text or (not column.numbers and column.bad.count)
-                if words_only and i not in plan.moments:
-                    if column.constant and column.first_text is not None:
-                        params[column.name] = json.dumps(column.first_text)
-                    elif column.first_text is not None:
-                        skipped.append(column.name)
-            bad = [c for c in plan.columns if c.numbers and c.bad.count]
-            damaged += sum(c.bad.count for c in bad)
-            notes += _bad_cells(bad)
-            if skipped:
-                notes.append(f"columns of words left out: {_list(skipped)}")
+        """Parameters from columns of one word, and what was lost."""
+        columns = [c for plan in self._plans.values() for c in plan.columns]
+        words = [c for c in columns if c.holds_words]
+        params = {c.name: json.dumps(c.first_text) for c in words if c.constant}
+        bad = [c for c in columns if c.bad.count and not c.holds_words]
+        losses = self._reader.losses
+        notes = [*self._layout_notes(), *losses.notes(), *_bad_cells(bad)]
+        if self._make_axes is None:
+            notes += [n for plan in self._plans.values() for n in plan.axes.notes]
         if self._given_up.count:
             notes.append(f"short rows with unreadable cells left out: {self._given_up}")
-        notes += self._reader.losses.notes()
+        varied = [c.name for c in words if not c.constant]
+        if varied:
+            more = f" and {len(varied) - _NAMED} more" if len(varied) > _NAMED else ""
+            notes.append(f"columns of words left out: {', '.join(varied[:_NAMED])}{more}")
+        notes += [
+            f"{c.name!r} holds words; its {c.numbers} numbers were left out" for c in words if c.numbers
+        ]
         frames = {"params": pl.DataFrame({"key": [*params], "value": [*params.values()]})} if params else {}
+        damaged = losses.damaged + self._given_up.count + sum(c.bad.count for c in bad)
         return Batch(frames=frames, damaged=damaged, notes=tuple(notes))
 
     def _layout_notes(self) -> Iterator[str]:
@@ -183,7 +161,7 @@ class WideTable:
         if layout.decimal_comma:
             yield f"numbers have a decimal comma, cells are separated by {layout.delimiter!r}"
         if layout.preamble:
-            yield f"{layout.preamble} lines before the header were skipped"
+            yield f"{layout.preamble} line{'s' if layout.preamble > 1 else ''} before the header skipped"
 
 
 def load_wide(path: Path, rule: AxisRule | None = None) -> Iterator[Batch]:
@@ -220,24 +198,34 @@ def melt(
     return pl.DataFrame(frame)
 
 
+def _plan(block: RowBlock, read: _Read, rule: AxisRule) -> _Plan:
+    """What the columns of a section are: more words than numbers make a column of words."""
+    columns, values, moments = [], {}, []
+    for i, (numeric, words) in read.items():
+        name = block.names[i]
+        if words is None or int(words.sum()) <= len(numeric) - numeric.null_count():
+            values[i] = numeric
+            columns.append(_Column(name))
+            continue
+        columns.append(_Column(name, text=True))
+        if is_wall_name(name) and holds_moments(
+            _texts(block.cells[str(i)].filter(words).head(_MOMENTS_TRIED))
+        ):
+            moments.append(i)
+    return _Plan(plan_axes(block.names, values, moments, rule), tuple(columns), tuple(moments))
+
+
 def _texts(cells: pl.Series) -> list[str]:
+    """Distinct words of a column, in order."""
     if cells.dtype != pl.String:
         return []
-    return [
-        t
-        for t in cells.drop_nulls().str.strip_chars().unique(maintain_order=True).to_list()
-        if not is_nothing(t)
-    ]
+    distinct = cells.drop_nulls().str.strip_chars().unique(maintain_order=True)
+    return [t for t in distinct.to_list() if not is_nothing(t)]
 
 
 def _bad_cells(columns: list[_Column]) -> Iterator[str]:
-    for column in columns[:_COLUMNS_NAMED]:
+    for column in columns[:_NAMED]:
         cells = f"{column.bad.count} cell{'s' if column.bad.count > 1 else ''}"
         yield f"{column.name!r}: {cells} without a number left out: {column.bad}"
-    if len(columns) > _COLUMNS_NAMED:
-        yield f"cells without a number in {len(columns) - _COLUMNS_NAMED} more columns left out"
-
-
-def _list(names: list[str]) -> str:
-    more = f" and {len(names) - _COLUMNS_NAMED} more" if len(names) > _COLUMNS_NAMED else ""
-    return ", ".join(names[:_COLUMNS_NAMED]) + more
+    if len(columns) > _NAMED:
+        yield f"cells without a number in {len(columns) - _NAMED} more columns left out"

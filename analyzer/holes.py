@@ -1,0 +1,84 @@
+"""Where a curve holds NaN or infinities, and in which pattern: the pattern tells a failure from an empty cell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from afterrun.analyzer.series import Series
+
+Pattern = Literal["always", "to the end", "transient", "first part", "regular"]
+"""``regular`` = finite values at equal distances with non-finite rows between: cells nobody filled."""
+
+REGULAR_RUNS = 5
+"""Fewer repetitions prove no regularity."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hole:
+    """The non-finite values of one curve. Rows are indices into all its surviving points."""
+
+    series: Series
+    pattern: Pattern
+    first: int
+    """First non-finite row."""
+    count: int
+    inf: int
+    """How many of them are infinite."""
+    longest: int
+    """Rows of the longest unbroken stretch."""
+    tail: int | None
+    """First row of the stretch that reaches the end; None where the end is finite."""
+    back: int | None
+    """First finite row after ``first``; None where there is none."""
+
+    @property
+    def x(self) -> float:
+        """Where on the axis it begins."""
+        return float(self.series.x[self.first])
+
+    @property
+    def share_pct(self) -> float:
+        """Non-finite values in percent of the recorded ones."""
+        return 100.0 * self.count / len(self.series)
+
+    @property
+    def word(self) -> str:
+        """What is written there: ``NaN``, ``infinite`` or both."""
+        if self.inf == self.count:
+            return "infinite"
+        return "NaN or infinite" if self.inf else "NaN"
+
+
+def hole(s: Series) -> Hole | None:
+    """The non-finite values of this curve, or None where all are finite."""
+    bad = ~s.finite
+    if not bad.any():
+        return None
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], bad, [False]]).astype(np.int8)))
+    starts, ends = edges[::2], edges[1::2]
+    return Hole(
+        series=s,
+        pattern=_pattern(bad, starts),
+        first=int(starts[0]),
+        count=int(bad.sum()),
+        inf=int(np.isinf(s.value).sum()),
+        longest=int((ends - starts).max()),
+        tail=int(starts[-1]) if bad[-1] else None,
+        back=int(ends[0]) if ends[0] < len(bad) else None,
+    )
+
+
+def _pattern(bad: npt.NDArray[np.bool_], starts: npt.NDArray[np.int64]) -> Pattern:
+    if bad.all():
+        return "always"
+    if len(starts) >= REGULAR_RUNS:
+        apart = np.diff(np.flatnonzero(~bad))
+        if len(apart) and (apart == apart[0]).all():
+            return "regular"
+    if bad[-1]:
+        return "to the end"
+    return "first part" if len(starts) == 1 and starts[0] == 0 else "transient"

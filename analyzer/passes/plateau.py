@@ -1,0 +1,350 @@
+"""Plateau: the training loss stopped falling while the run still had learning rate and time to use."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from afterrun.analyzer.carry_forward import real_points
+from afterrun.analyzer.descent import Descent
+from afterrun.analyzer.finding import Effect, Evidence, Finding, Status, Where, jsonable
+from afterrun.analyzer.flatness import Stretch, last_window, stretch
+from afterrun.analyzer.lr_schedule import Schedule
+from afterrun.analyzer.patience import reduce_on_plateau
+from afterrun.analyzer.plateau_cause import REMEDIES, Cause, Scene, causes
+from afterrun.analyzer.prose import change_pct, count, number, percent, place
+from afterrun.analyzer.registry import Explanation, Pass, threshold
+from afterrun.analyzer.rest import Lifted, descent_of, flat_since, lifted_by_drops, never_moved, stalled
+from afterrun.analyzer.series import Series
+from afterrun.analyzer.verdicts import abstained, refuted
+from afterrun.analyzer.view import RunView
+
+Kind = Literal["never moved", "stalled", "flat for long", "flat at the end"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rest:
+    """A training loss at rest."""
+
+    kind: Kind
+    status: Status
+    stretch: Stretch
+    onset_low: float | None = None
+    onset_high: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plateau(Pass):
+    """Training loss at rest, and why."""
+
+    code: ClassVar[str] = "plateau"
+    title: ClassVar[str] = "Plateau"
+    about: ClassVar[str] = "curves"
+    needs: ClassVar[tuple[str, ...]] = ("metrics",)
+    explain: ClassVar[Explanation] = Explanation(
+        meaning="The training loss stopped falling although the learning rate was still high and the run went on. "
+        "A loss that is flat because the schedule ended or because nothing is left to learn is reported as information, not as a problem.",
+        rule="Three questions. Did it ever move? If the whole curve surely gained less than no_progress_pct: 'never moved'. Did it run into a wall? L = c + A (1 + xi t / s)^(-1/xi) is fitted "
+        "to the training loss and its held-out curve together: xi >= 0 slows down smoothly (exponential, power law, any mixture of them), xi < 0 stops at a finite step. "
+        "The stop must be more likely (2 ln of the likelihood ratio above possible_support or confirmed_support), last min_share of the run with a learning rate above high_lr of its peak, "
+        "and gain no more than rest_share of the earlier fall. Is it proven flat (95 % interval of the Theil-Sen slope on block means within tolerance_pct over the stretch) for flat_share of the run at peak rate? "
+        "Then the last window, max(window_share, window_points, but at most a third of the points), is tested for equivalence in the same way. The cause is read from learning rate, gradient norm, parameters and shape.",
+        abstains="Without a training loss or with fewer than min_points values. Without a learning rate a stall is at most 'possible'.",
+        confused_with="The flat end of a cosine or linear schedule, convergence, a power law that goes on falling slowly, noise that hides a slow fall, a value repeated on every row.",
+        remedies=(
+            "Read the cause first: the remedies differ, and a learning rate that is too low is only one of eight.",
+            "Stalled at peak rate: lower the rate by 3 to 10 from a checkpoint before the onset, or start the decay at the onset.",
+            "Never moved: check that parameters require gradients, that the optimizer holds them, labels and masks, and the rate.",
+            "Swinging: the rate is too high. Gradient norm near zero: initialisation, dead units or a saturated loss.",
+            "Flat at the end of the schedule: plan fewer steps, or a schedule that ends later.",
+        ),
+        sources=(
+            "Pickands (1975): generalised Pareto distribution, the family of the descent",
+            "Theil (1950), Sen (1968), Gilbert (1987): slope and its interval; two one-sided tests for equivalence (Schuirmann 1987)",
+            "Kass and Raftery (1995): 2 ln ratio of 2, 6, 10 as positive, strong, very strong evidence",
+            "Google tuning playbook: warm-up length, saturation; torch ReduceLROnPlateau",
+        ),
+    )
+
+    min_points: int = threshold(
+        20, "values of the training loss below which the pass abstains", unit="points"
+    )
+    window_points: int = threshold(200, "least length of the last window", unit="points")
+    window_share: float = threshold(0.2, "least length of the last window", unit="share of the points")
+    tolerance_pct: float = threshold(0.5, "a change over a stretch smaller than this is none", unit="%")
+    confirmed_support: float = threshold(
+        10.0,
+        "2 ln likelihood ratio of a stop over a smooth descent for 'confirmed'",
+        source="Kass and Raftery 1995",
+    )
+    possible_support: float = threshold(2.0, "the same for 'possible'", source="Kass and Raftery 1995")
+    min_share: float = threshold(
+        0.25, "least share at rest with a high learning rate", unit="share of the run"
+    )
+    high_lr: float = threshold(0.5, "a learning rate above this is high", unit="share of its peak")
+    rest_share: float = threshold(
+        0.2, "a stalled run surely gains less than this", unit="share of the earlier fall"
+    )
+    flat_share: float = threshold(
+        0.6,
+        "a loss proven flat for so long at peak rate is 'possible' whatever its shape",
+        unit="share of the run",
+    )
+    no_progress_pct: float = threshold(
+        5.0,
+        "a run that surely never gained more than this did not learn; 'confirmed' below half of it",
+        unit="%",
+    )
+    lifted_share: float = threshold(
+        0.1,
+        "least length of a flat stretch before a drop of the rate that is worth a note",
+        unit="share of the points",
+    )
+
+    def run(self, view: RunView) -> Iterable[Finding]:
+        """One finding about the end of the run, and a note for each long flat stretch that an lr drop ended."""
+        s = view.train_loss
+        if s is None:
+            hint = view.map_hint("loss", "train")
+            yield abstained(
+                self, view, "Plateau: no training loss is recorded.", (f"a training loss: {hint}",)
+            )
+            return
+        s, _ = real_points(s)
+        if len(s.y) < self.min_points:
+            title = f"Plateau: not enough data, {s.tag} has {count(len(s.y), 'value')}."
+            yield abstained(
+                self, view, title, (f"{self.min_points} values of {s.tag}",), {"points": len(s.y)}
+            )
+            return
+        schedule = Schedule(view.lr) if view.lr is not None else None
+        descent = descent_of(view, s)
+        rest = self._rest(s, schedule, descent)
+        if schedule is not None:
+            for lifted in lifted_by_drops(s, schedule, self._tolerance, self.lifted_share)[:3]:
+                yield self._note(view, s, lifted)
+        if rest is None:
+            yield self._at_work(view, s, descent)
+        else:
+            yield self._finding(view, s, rest, schedule, descent)
+
+    @property
+    def _tolerance(self) -> float:
+        return math.log1p(self.tolerance_pct / 100.0)
+
+    def _rest(self, s: Series, schedule: Schedule | None, descent: Descent | None) -> Rest | None:
+        no_progress = math.log1p(self.no_progress_pct / 100.0)
+        whole = never_moved(s, no_progress, self._tolerance)
+        if whole is not None:
+            sure = whole.high < no_progress / 2.0
+            return Rest(kind="never moved", status="confirmed" if sure else "possible", stretch=whole)
+        if descent is not None and descent.support >= self.possible_support:
+            wall = stalled(s, descent, schedule, min_share=self.min_share, high_lr=self.high_lr)
+            limit = max(self._tolerance, self.rest_share * descent.fall)
+            if (
+                wall is not None
+                and wall.high < limit
+                and wall.low < self._tolerance
+                and wall.high > -self._tolerance
+            ):
+                sure = descent.support >= self.confirmed_support and schedule is not None
+                return Rest(
+                    kind="stalled",
+                    status="confirmed" if sure else "possible",
+                    stretch=wall,
+                    onset_low=descent.end_low,
+                    onset_high=descent.end_high,
+                )
+        flat = flat_since(s, self._tolerance)
+        if flat is not None and schedule is not None and self._long_at_peak(s, flat, schedule):
+            return Rest(kind="flat for long", status="possible", stretch=flat)
+        last = last_window(s, self.window_share, self.window_points)
+        if last.course(self._tolerance) != "flat":
+            return None
+        return Rest(
+            kind="flat at the end",
+            status="confirmed",
+            stretch=flat if flat and flat.start < last.start else last,
+        )
+
+    def _long_at_peak(self, s: Series, flat: Stretch, schedule: Schedule) -> bool:
+        start, end = float(s.xf[flat.start]), float(s.xf[-1])
+        return end - start >= self.flat_share * s.span and schedule.share_above(0.9, start, end) >= 0.95
+
+    def _at_work(self, view: RunView, s: Series, descent: Descent | None) -> Finding:
+        """Nothing found: what the last window showed."""
+        last = last_window(s, self.window_share, self.window_points)
+        course = last.course(self._tolerance)
+        over = f"over the last {count(last.end - last.start, 'value')}"
+        said = {
+            "improving": f"No plateau: {s.tag} still fell {_change(s, last)} {over}.",
+            "rising": f"No plateau: {s.tag} rose {over} ({_change(s, last)}).",
+        }.get(
+            course,
+            f"No plateau shown: {s.tag} changed by {_change(s, last)} {over}, too noisy to call flat within {percent(self.tolerance_pct)}.",
+        )
+        return refuted(
+            self, view, said, jsonable({"tag": s.tag, "course": course, **_measures(s, last, descent)})
+        )
+
+    def _finding(
+        self, view: RunView, s: Series, rest: Rest, schedule: Schedule | None, descent: Descent | None
+    ) -> Finding:
+        start, end = float(s.xf[rest.stretch.start]), float(s.xf[-1])
+        scene = Scene(
+            view=view,
+            loss=s,
+            start=start,
+            end=end,
+            schedule=schedule,
+            descent=None if rest.kind == "never moved" else descent,
+        )
+        found = causes(scene)
+        nothing_left = found[0].name == "converged" and rest.kind != "stalled"
+        alarm = rest.kind != "flat at the end" and not nothing_left
+        cost = view.gpu_s_between(start, end) if s.has_step else None
+        values = {
+            "tag": s.tag,
+            "kind": rest.kind,
+            "cause": found[0].name,
+            "causes": [{"name": c.name, "because": c.because} for c in found],
+            "onset_step": s.step_at(rest.stretch.start),
+            "onset_low_step": None if rest.onset_low is None or not s.has_step else round(rest.onset_low),
+            "onset_high_step": None if rest.onset_high is None or not s.has_step else round(rest.onset_high),
+            "share_of_run_pct": 100.0 * (end - start) / max(s.span, 1e-12),
+            "lr_share_start": None if schedule is None else float(schedule.at(np.array([start]))[0]),
+            "lr_share_end": None if schedule is None else float(schedule.at(np.array([end]))[0]),
+            "gpu_s_at_rest": cost,
+            "reduce_on_plateau_step": _scheduler_step(view),
+            **_measures(s, rest.stretch, descent),
+        }
+        return Finding(
+            code=self.code,
+            status=rest.status,
+            severity="warning" if alarm else "info",
+            run=view.name,
+            rank=s.rank,
+            where=_where(s, rest.stretch.start, len(s.y) - 1),
+            title=_title(s, rest, found[0], values),
+            effect=Effect(
+                value=_size(s, rest.stretch.improvement),
+                low=_size(s, rest.stretch.low),
+                high=_size(s, rest.stretch.high),
+                unit="% improvement since the onset",
+                method="Theil-Sen slope on block means, Sen's interval",
+            ),
+            evidence=(
+                s.evidence(s.row_of(0), "first value"),
+                s.evidence(s.row_of(rest.stretch.start), "onset"),
+                s.evidence(s.row_of(len(s.y) - 1), "last value"),
+                *_lr_evidence(view.lr),
+            ),
+            parameters=self.parameters(),
+            wasted_gpu_s=cost if alarm else None,
+            advice=REMEDIES[found[0].name] if rest.kind != "never moved" else REMEDIES["never_moved"],
+            values=jsonable(values),
+        )
+
+    def _note(self, view: RunView, s: Series, lifted: Lifted) -> Finding:
+        """A flat stretch that a drop of the learning rate ended: an earlier drop would have saved it."""
+        flat = stretch(s, lifted.start, lifted.end)
+        a, b = float(s.xf[lifted.start]), float(s.xf[lifted.end - 1])
+        share = 100.0 * (b - a) / max(s.span, 1e-12)
+        ratio = lifted.lr_before / lifted.lr_after
+        return Finding(
+            code=self.code,
+            status="confirmed",
+            severity="info",
+            run=view.name,
+            rank=s.rank,
+            where=_where(s, lifted.start, lifted.end - 1),
+            title=f"{s.tag} was flat from {place(s, a)} until the learning rate dropped {number(ratio, 2)} x at {place(s, b)}, "
+            f"then fell {percent(_size(s, lifted.fall))}: the drop could have come earlier.",
+            effect=Effect(
+                value=_size(s, lifted.fall),
+                unit="% fall within a tenth of the run after the drop",
+                method="medians",
+            ),
+            evidence=(
+                s.evidence(s.row_of(lifted.start), "flat from here"),
+                s.evidence(s.row_of(lifted.end - 1), "last value before the drop"),
+            ),
+            parameters=self.parameters(),
+            advice=REMEDIES["lr_too_high"],
+            values=jsonable(
+                {
+                    "tag": s.tag,
+                    "kind": "lifted by a drop",
+                    "cause": "lr_too_high",
+                    "onset_step": s.step_at(lifted.start),
+                    "share_of_run_pct": share,
+                    "lr_before": lifted.lr_before,
+                    "lr_after": lifted.lr_after,
+                    "fall_pct": _size(s, lifted.fall),
+                    **_measures(s, flat, None),
+                }
+            ),
+        )
+
+
+def _lr_evidence(lr: Series | None) -> tuple[Evidence, ...]:
+    if lr is None:
+        return ()
+    return lr.evidence(0, "first learning rate"), lr.evidence(len(lr) - 1, "last learning rate")
+
+
+def _size(s: Series, improvement: float) -> float:
+    """An improvement in percent: of the loss on a log scale, else of the range of the curve."""
+    return -change_pct(-improvement) if s.scale == "log" else 100.0 * improvement
+
+
+def _change(s: Series, part: Stretch) -> str:
+    low, high = sorted((_size(s, part.low), _size(s, part.high)))
+    return f"{percent(_size(s, part.improvement))} [{number(low, 2)}, {number(high, 2)}]"
+
+
+def _where(s: Series, first: int, last: int) -> Where:
+    return Where(
+        step_start=s.step_at(first),
+        step_end=s.step_at(last),
+        t_start_ns=s.wall_at(first),
+        t_end_ns=s.wall_at(last),
+    )
+
+
+def _measures(s: Series, part: Stretch, descent: Descent | None) -> dict[str, Any]:
+    return {
+        "points": part.end - part.start,
+        "level": float(np.median(s.y[part.start : part.end])),
+        "improvement_pct": _size(s, part.improvement),
+        "improvement_low_pct": _size(s, part.low),
+        "improvement_high_pct": _size(s, part.high),
+        "p_improving": part.p_improving,
+        "stop_support": None if descent is None else descent.support,
+        "shape": None if descent is None else descent.shape if descent.support > 0 else descent.smooth_shape,
+        "earlier_fall_pct": None if descent is None else _size(s, descent.fall),
+    }
+
+
+def _scheduler_step(view: RunView) -> int | None:
+    """Where torch's ReduceLROnPlateau with its defaults would have lowered the rate, on the held-out loss."""
+    val = view.pick("loss", "val")
+    fired = None if val is None else reduce_on_plateau(val.y)
+    return None if val is None or fired is None else val.step_at(fired)
+
+
+def _title(s: Series, rest: Rest, cause: Cause, values: dict[str, Any]) -> str:
+    level = number(values["level"])
+    share = f"{values['share_of_run_pct']:.0f} %"
+    change = _change(s, rest.stretch)
+    if rest.kind == "never moved":
+        return f"{s.tag} never moved: {change} gained over {count(len(s.y), 'value')} around {level}; {cause.because}."
+    at = place(s, float(s.xf[rest.stretch.start]))
+    if rest.kind == "stalled":
+        return f"{s.tag} stopped falling at {at} and gained {change} in the remaining {share} of the run, at {level}; {cause.because}."
+    known = "" if cause.name != "unexplained" else " (cause not found)"
+    return f"{s.tag} is flat at {level} from {at} on, {share} of the run{known}: {cause.because}."

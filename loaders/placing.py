@@ -1,0 +1,218 @@
+"""Which attempt and rank every file of a run has, and which rows are copies of others.
+
+Works on the metric rows of one run with ``_source``, the index of the file each row comes from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from afterrun.loaders.attempts import FileSpan, Place, place_files, restarts_within
+from afterrun.loaders.grouping import Member
+from afterrun.loaders.names import canonical
+from afterrun.loaders.schema import LOADER_COLUMNS, Status
+
+MIN_STUCK_POINTS = 2
+"""A tag with so many points of one file, all on one step, has no step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """One file after reading: its conformed frames and what was lost on the way."""
+
+    member: Member
+    frames: Mapping[str, pl.DataFrame]
+    damaged: int = 0
+    notes: tuple[str, ...] = ()
+    status: Status = "read"
+    sampled: bool = False
+
+    @property
+    def name(self) -> str:
+        """Path of the file below the root; the value of the ``source`` columns."""
+        return self.member.found.source.name
+
+    def table(self, name: str) -> pl.DataFrame:
+        """Rows of one table, in write order."""
+        frame = self.frames.get(name)
+        return frame if frame is not None else pl.DataFrame(schema=LOADER_COLUMNS[name])
+
+
+def repeated_snapshots(rows: pl.DataFrame, files: Sequence[Loaded]) -> dict[int, int]:
+    """Files whose whole history stands again in a longer one of the same format: {file: the longer one}."""
+    snapshots = [
+        i for i, f in enumerate(files) if f.member.found.loader is not None and f.member.found.loader.snapshot
+    ]
+    if len(snapshots) < 2:
+        return {}
+    bits = rows.select("_source", "tag", "step", pl.col("value").fill_nan(None))
+    parts = {i: bits.filter(pl.col("_source") == i).drop("_source") for i in snapshots}
+    order = sorted(
+        snapshots, key=lambda i: (len(parts[i]), files[i].member.folder.count("/") * -1, files[i].name)
+    )
+    repeats: dict[int, int] = {}
+    for n, i in enumerate(order):
+        for j in reversed(order[n + 1 :]):
+            if files[i].member.format != files[j].member.format:
+                continue
+            missing = parts[i].join(parts[j], on=["tag", "step", "value"], how="anti", nulls_equal=True)
+            if missing.is_empty():
+                repeats[i] = j
+                break
+    return repeats
+
+
+def place_all(rows: pl.DataFrame, files: Sequence[Loaded], repeats: Mapping[int, int]) -> dict[int, Place]:
+    """Attempt and rank of every file; ranks told by file names, and formats, are placed one by one.
+
+    Two formats in one run are two records of the same training, never two trainings.
+    """
+    spans = _file_spans(rows, files)
+    apart: dict[tuple[int | None, str], list[FileSpan]] = {}
+    for span in spans:
+        member = files[span.source].member
+        if span.source not in repeats:
+            apart.setdefault((member.rank, member.format), []).append(span)
+    places: dict[int, Place] = {}
+    for (rank, _), mine in apart.items():
+        for source, place in place_files(mine).items():
+            places[source] = place if rank is None else replace(place, rank=rank)
+    for i in sorted(repeats, reverse=True):
+        j = i
+        while j in repeats:
+            j = repeats[j]
+        places[i] = places[j]
+    return places
+
+
+def _file_spans(rows: pl.DataFrame, files: Sequence[Loaded]) -> list[FileSpan]:
+    stats = {
+        row["_source"]: row
+        for row in rows.group_by("_source")
+        .agg(
+            pl.col("tag").unique(),
+            pl.col("wall_ns").min().alias("first_ns"),
+            pl.col("wall_ns").max().alias("last_ns"),
+            pl.col("step").max().alias("last_step"),
+        )
+        .iter_rows(named=True)
+    }
+    spans = []
+    for i, loaded in enumerate(files):
+        row = stats.get(i, {})
+        writer = loaded.member.writer
+        process = None
+        if writer is not None and writer.host is not None:
+            process = (writer.host, str(writer.pid if writer.pid is not None else writer.started_s))
+        spans.append(
+            FileSpan(
+                source=i,
+                process=process,
+                tags=frozenset(row.get("tag", ())),
+                first_ns=row.get("first_ns"),
+                last_ns=row.get("last_ns"),
+                last_step=row.get("last_step"),
+            )
+        )
+    return spans
+
+
+def number_attempts(
+    rows: pl.DataFrame, places: Mapping[int, Place], files: Sequence[Loaded]
+) -> tuple[pl.DataFrame, dict[int, Place], tuple[str, ...]]:
+    """Rows with ``attempt`` and ``rank``; files that begin again inside push later files back."""
+    begins, cyclic = _inside_files(rows)
+    width: dict[int, int] = {}
+    for i, place in places.items():
+        width[place.attempt] = max(width.get(place.attempt, 1), 1 + len(begins.get(i, [])))
+    first, total = {}, 1
+    for level in sorted(width):
+        first[level] = total
+        total += width[level]
+    moved = {i: replace(place, attempt=first[place.attempt]) for i, place in places.items()}
+    source = rows["_source"]
+    attempt = pl.Series([moved[i].attempt for i in range(len(files))], dtype=pl.Int32).gather(source)
+    for i, seqs in begins.items():
+        for seq in seqs:
+            attempt = attempt + ((source == i) & (rows["seq"] >= seq)).cast(pl.Int32)
+    rank = pl.Series([moved[i].rank for i in range(len(files))], dtype=pl.Int32).gather(source)
+    rows = rows.with_columns(attempt=attempt, rank=rows["rank"].fill_null(rank))
+    notes = []
+    for i, tags in cyclic.items():
+        loops = (pl.col("_source") == i) & pl.col("tag").is_in(tags)
+        rows = rows.with_columns(step=pl.when(loops).then(None).otherwise("step"))
+        notes.append(
+            f"{files[i].name}: the step of {few(tags)} begins again in every block; ordered as written"
+        )
+    return rows, moved, tuple(notes)
+
+
+def _inside_files(rows: pl.DataFrame) -> tuple[dict[int, list[int]], dict[int, list[str]]]:
+    """({file: seq of each new attempt}, {file: tags whose step counter is cyclic}).
+
+    Axis tags are passed over: rows of several counters meet in them.
+    """
+    begins: dict[int, list[int]] = {}
+    cyclic: dict[int, list[str]] = {}
+    axes = [t for t in rows["tag"].unique().cast(pl.String) if canonical(t).kind == "axis"]
+    stepped = rows.filter(pl.col("step").is_not_null() & ~pl.col("tag").is_in(axes))
+    for mine in stepped.partition_by("_source", maintain_order=True):
+        i = int(mine["_source"][0])
+        codes = mine["tag"].to_physical().to_numpy().astype(np.int64)
+        seqs, loops = restarts_within(codes, mine["seq"].to_numpy(), mine["step"].to_numpy())
+        if seqs:
+            begins[i] = seqs
+        if loops:
+            looping = pl.Series(np.isin(codes, list(loops)))
+            cyclic[i] = mine["tag"].filter(looping).unique().cast(pl.String).sort().to_list()
+    return begins, cyclic
+
+
+def without_stuck_steps(rows: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """Step null for tags of one file that never advance: no step was recorded, only a default."""
+    if rows.is_empty():
+        return rows, ()
+    stuck = (
+        rows.group_by("_source", "tag", maintain_order=True)
+        .agg(pl.len().alias("n"), pl.col("step").min().alias("lo"), pl.col("step").max().alias("hi"))
+        .filter((pl.col("n") >= MIN_STUCK_POINTS) & (pl.col("lo") == pl.col("hi")))
+        .select("_source", "tag", pl.lit(value=True).alias("_stuck"))
+    )
+    if stuck.is_empty():
+        return rows, ()
+    rows = rows.join(stuck, on=["_source", "tag"], how="left", maintain_order="left")
+    rows = rows.with_columns(step=pl.when(pl.col("_stuck")).then(None).otherwise("step")).drop("_stuck")
+    tags = stuck["tag"].unique(maintain_order=True).cast(pl.String).to_list()
+    return rows, (f"no step recorded for {few(tags)}: ordered as written",)
+
+
+def mirrored(rows: pl.DataFrame, files: Sequence[Loaded]) -> tuple[pl.Series, tuple[str, ...]]:
+    """Mask of rows whose tag stands, with more points, in a file of another format: one curve, not two."""
+    nothing = pl.Series("_mirror", [False], dtype=pl.Boolean).new_from_index(0, len(rows))
+    formats = pl.Series([f.member.format for f in files], dtype=pl.String)
+    if formats.n_unique() < 2 or rows.is_empty():
+        return nothing, ()
+    told = rows.select("rank", "tag", formats.gather(rows["_source"]).alias("_format"))
+    counts = told.group_by("rank", "tag", "_format").len().sort("len", "_format", descending=[True, False])
+    best = counts.group_by("rank", "tag", maintain_order=True).agg(
+        pl.col("_format").first().alias("_best"), pl.len().alias("_formats")
+    )
+    if (best["_formats"] < 2).all():
+        return nothing, ()
+    joined = told.join(best, on=["rank", "tag"], how="left", nulls_equal=True, maintain_order="left")
+    twice = best.filter(pl.col("_formats") > 1)
+    notes = tuple(
+        f"{few(part['tag'].cast(pl.String).sort().to_list())} recorded in several formats: the curve is taken from {best_format}"
+        for (best_format,), part in twice.group_by("_best", maintain_order=True)
+    )
+    return (joined["_format"] != joined["_best"]).alias("_mirror"), notes
+
+
+def few(names: Sequence[str], limit: int = 3) -> str:
+    """The first names of a list, and how many more there are."""
+    shown = ", ".join(names[:limit])
+    return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"

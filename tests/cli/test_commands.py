@@ -1,0 +1,238 @@
+"""The command line as a user meets it: streams, exit codes, messages. Run in process."""
+
+from __future__ import annotations
+
+import json
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from afterrun.cli import run
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def call(capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Call:
+    """``call(*args)`` -> (exit code, standard output, standard error), in an empty folder."""
+    work = tmp_path / "cwd"
+    work.mkdir()
+    monkeypatch.chdir(work)
+
+    def go(*args: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["afterrun", *map(str, args)])
+        with pytest.raises(SystemExit) as stop:
+            run()
+        captured = capsysbinary.readouterr()
+        assert isinstance(stop.value.code, int)
+        return stop.value.code, captured.out.decode(), captured.err.decode()
+
+    return go
+
+
+@pytest.fixture
+def healthy(tmp_path: Path) -> Path:
+    """One run of 60 epochs that ends in NaN is not healthy; this one simply falls."""
+    rows = "".join(f"{i},{3 * 0.95**i + 0.1:.6f},{3 * 0.95**i + 0.2:.6f}\n" for i in range(60))
+    return _log(tmp_path / "healthy" / "log.csv", rows)
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    """Loss is NaN from epoch 40 to the end."""
+    rows = "".join(
+        f"{i},{3 * 0.95**i + 0.1 if i < 40 else float('nan')},{3 * 0.95**i + 0.2}\n" for i in range(60)
+    )
+    return _log(tmp_path / "broken" / "log.csv", rows)
+
+
+def _log(path: Path, rows: str) -> Path:
+    path.parent.mkdir()
+    path.write_text("epoch,loss,val_loss\n" + rows)
+    return path.parent
+
+
+def test_version_and_help(call: Call) -> None:
+    code, out, err = call("--version")
+    assert (code, out.split()[0], err) == (0, "afterrun", "")
+    code, out, _ = call("--help")
+    assert code == 0
+    assert all(c in out for c in ("report", "inspect", "explain", "schema"))
+
+
+def test_a_wrong_command_names_the_nearest(call: Call) -> None:
+    code, out, err = call("reprot", "x")
+    assert (code, out) == (2, "")
+    assert "did you mean 'report'" in err
+
+
+def test_report_writes_the_whole_folder(call: Call, healthy: Path, tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    code, out, _ = call("report", healthy, "-o", target, "--no-figures")
+    assert code == 0
+    assert str(target / "index.html") in out.replace("\n", "")
+    names = {p.relative_to(target).as_posix() for p in target.rglob("*") if p.is_file()}
+    assert {"index.html", "report.md", "findings.json", "summary.csv", "data/metrics.parquet"} <= names
+    document = json.loads((target / "findings.json").read_text())
+    assert document["version"] == 1
+    assert [r["name"] for r in document["runs"]] == ["healthy"]
+
+
+def test_fail_on_decides_the_exit_code(call: Call, broken: Path, tmp_path: Path) -> None:
+    base = ("report", broken, "-o", tmp_path / "out", "--no-figures")
+    assert call(*base)[0] == 0
+    assert call(*base, "--fail-on", "critical")[0] == 1
+    assert call(*base, "--fail-on", "non-finite")[0] == 1
+    assert call(*base, "--fail-on", "overfit")[0] == 0
+    code, _, err = call(*base, "--fail-on", "overfti")
+    assert code == 2
+    assert "did you mean 'overfit'" in err
+
+
+def test_json_is_the_document_and_nothing_else(call: Call, broken: Path, tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    code, out, _ = call("report", broken, "-o", target, "--no-figures", "--json")
+    assert code == 0
+    assert json.loads(out) == json.loads((target / "findings.json").read_text())
+
+
+def test_nothing_to_analyse(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "notes.txt").write_text("hello\n")
+    code, out, err = call("report", tmp_path / "empty", "-o", tmp_path / "out")
+    assert (code, out) == (3, "")
+    assert "no training log found (1 files looked at)" in err
+    code, out, _ = call("inspect", tmp_path / "empty", "--json")
+    assert code == 3
+    assert json.loads(out) == {
+        "version": 1,
+        "runs": [],
+        "unclaimed": [
+            {"path": "notes.txt", "reason": "text without a numeric table that a loader recognises"}
+        ],
+    }
+    code, _, err = call("report", tmp_path / "missing")
+    assert code == 3
+    assert "no such file or folder" in err
+
+
+def test_inspect_json_is_version_1(call: Call, broken: Path) -> None:
+    code, out, err = call("inspect", broken, "--json")
+    assert (code, err) == (0, "")
+    (one,) = json.loads(out)["runs"]
+    assert set(one) >= {
+        "run",
+        "path",
+        "grouped_by",
+        "attempts",
+        "outcome",
+        "sources",
+        "metrics",
+        "params",
+        "spans",
+        "devices",
+        "samples",
+        "kernels",
+        "marks",
+    }
+    (loss,) = [m for m in one["metrics"] if m["tag"] == "loss"]
+    assert loss["nan"] == 20
+    assert loss["last"] == "NaN"
+    assert (loss["points"], loss["first_step"], loss["last_step"], loss["split"]) == (60, 0, 59, "train")
+    assert loss["min"] == pytest.approx(3 * 0.95**39 + 0.1)
+
+
+def test_inspect_table(call: Call, broken: Path) -> None:
+    code, out, _ = call("inspect", broken)
+    assert code == 0
+    assert "20 NaN" in out
+    assert "keras-csv" in out
+
+
+def test_names_are_shown_as_they_are(call: Call, tmp_path: Path) -> None:
+    rows = "".join(f"{i},{1 / (i + 1)}\n" for i in range(9))
+    folder = tmp_path / "[red]x[bold]\x1b[31m"
+    folder.mkdir()
+    (folder / "log.csv").write_text("step,loss[bold]\n" + rows)
+    _, out, _ = call("inspect", folder)
+    assert "[red]x[bold]" in out
+    assert "loss[bold]" in out
+    assert "\x1b" not in out
+
+
+def test_archives_lists_globs_and_files(
+    call: Call, healthy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with zipfile.ZipFile(tmp_path / "runs.zip", "w") as z:
+        z.write(healthy / "log.csv", "a/log.csv")
+    names = lambda out: [r["run"] for r in json.loads(out)["runs"]]  # noqa: E731  # three uses below
+    assert names(call("inspect", tmp_path / "runs.zip", "--json")[1]) == ["a"]
+    assert names(call("inspect", healthy / "log.csv", "--json")[1]) == ["log"]
+    assert names(call("inspect", tmp_path / "heal*", "--json")[1]) == ["healthy"]
+    monkeypatch.setattr(sys, "stdin", [f"{healthy}\n", "\n"])
+    assert names(call("inspect", "-", "--json")[1]) == ["healthy"]
+
+
+def test_map_and_pair_make_unknown_tags_known(call: Call, tmp_path: Path) -> None:
+    rows = "".join(f"{i},{3 * 0.95**i + 0.1:.6f},{3 * 0.95**i + 0.2:.6f}\n" for i in range(60))
+    (tmp_path / "log.csv").write_text("step,q_obj,q_dev\n" + rows)
+    args = (
+        "inspect",
+        tmp_path / "log.csv",
+        "--json",
+        "--map",
+        "q_obj=loss:train",
+        "--map",
+        "q_dev=loss:val:min",
+    )
+    (one,) = json.loads(call(*args)[1])["runs"]
+    assert {(m["tag"], m["metric"], m["split"]) for m in one["metrics"]} >= {
+        ("q_obj", "loss", "train"),
+        ("q_dev", "loss", "val"),
+    }
+
+
+def test_thresholds_are_checked_before_reading(call: Call, healthy: Path, tmp_path: Path) -> None:
+    base = ("report", healthy, "-o", tmp_path / "out", "--no-figures")
+    for bad, word in [
+        ("overfit", "CODE.NAME=VALUE"),
+        ("overfti.x=1", "did you mean 'overfit'"),
+        ("overfit.nothing=1", "no threshold"),
+        ("overfit.min_evals=many", "not a int"),
+    ]:
+        code, _, err = call(*base, "--set", bad)
+        assert code == 2, bad
+        assert word in err
+    assert call(*base, "--set", "overfit.min_evals=12")[0] == 0
+
+
+def test_an_output_that_cannot_be_written_is_a_usage_error(call: Call, healthy: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    code, _, err = call("report", healthy, "-o", tmp_path / "file" / "out", "--no-figures")
+    assert code == 2
+    assert "cannot be written" in err
+
+
+def test_explain(call: Call) -> None:
+    code, out, _ = call("explain", "overfit")
+    assert code == 0
+    assert "HOW IT IS DECIDED" in out
+    assert "min_evals" in out
+    code, out, _ = call("explain")
+    assert code == 0
+    assert "overfit" in out
+    code, _, err = call("explain", "overfitt")
+    assert code == 2
+    assert "did you mean 'overfit'" in err
+
+
+def test_schema(call: Call) -> None:
+    code, out, _ = call("schema", "--json")
+    assert code == 0
+    assert list(json.loads(out)["metrics"])[:4] == ["run", "source", "attempt", "rank"]
+    code, out, _ = call("schema", "findings")
+    assert code == 0
+    assert "findings" in json.loads(out)["$defs"]["Document"]["properties"]

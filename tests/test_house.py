@@ -1,0 +1,202 @@
+"""House rules that no type checker knows: one file for one thing, names unique, start-up light, files clean."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from afterrun import __version__
+from afterrun.analyzer.registry import pass_types
+from afterrun.loaders.registry import loaders
+from afterrun.plots.registry import figures
+
+ROOT = Path(__file__).parent.parent
+ROOMS = {"analyzer": "analyzer", "loaders": "loaders", "plots": "plots", "src/afterrun": ""}
+"""Folder and place below ``afterrun/``."""
+MAX_MODULE_LINES = 400
+MAX_FUNCTION_LINES = 80
+KEBAB = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+HEAVY = {
+    "jinja2",
+    "matplotlib",
+    "msgspec",
+    "numpy",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "rich",
+    "scipy",
+    "seaborn",
+    "sklearn",
+}
+FAMILIES = {"curves", "text", "traces", "counters"}
+SUBJECTS = {"curves", "gradients", "steps", "gpu", "memory", "job"}
+MACHINE = re.compile(
+    rb"(?<![\w.])/(?:" + b"|".join([b"work", b"root", b"home", b"Users"]) + rb")/\w"
+    rb"|https?://[\w.-]*(?:pypi|pythonhosted)[\w.-]*/\S|--(?:extra-)?index-" + rb"url"
+)
+"""Places on somebody's machine, and addresses of package indexes."""
+
+
+def package_files(folder: str) -> list[Path]:
+    """Files of one room; the links in ``src/afterrun`` are other rooms."""
+    links = [ROOT / "src/afterrun" / room for room in ROOMS]
+    found = [p for p in (ROOT / folder).rglob("*") if p.is_file() and "__pycache__" not in p.parts]
+    return sorted(p for p in found if not any(p.is_relative_to(link) for link in links))
+
+
+MODULES = [p for folder in ROOMS for p in package_files(folder) if p.suffix == ".py"]
+each_module = pytest.mark.parametrize("path", MODULES, ids=lambda p: p.relative_to(ROOT).as_posix())
+
+
+def repository_files() -> list[Path]:
+    """Files that are committed or could be, as git sees them."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    found = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
+    return [p for p in found if p.is_file() and not p.is_symlink()]
+
+
+# -- modules -----------------------------------------------------------------------------------------
+
+
+@each_module
+def test_module_has_a_docstring_and_is_short(path: Path) -> None:
+    text = path.read_text("utf-8")
+    assert ast.get_docstring(ast.parse(text))
+    assert len(text.splitlines()) <= MAX_MODULE_LINES
+
+
+@each_module
+def test_functions_are_short(path: Path) -> None:
+    functions = (
+        n
+        for n in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))
+    )
+    lines = {n.name: (n.end_lineno or n.lineno) - n.lineno + 1 for n in functions}
+    assert {name: count for name, count in lines.items() if count > MAX_FUNCTION_LINES} == {}
+
+
+@each_module
+def test_every_exemption_carries_its_reason(path: Path) -> None:
+    bare = re.compile(r"#\s*(noqa|type:\s*ignore)[^#]*$")
+    assert [line.strip() for line in path.read_text("utf-8").splitlines() if bare.search(line)] == []
+
+
+# -- registries --------------------------------------------------------------------------------------
+
+
+def test_names_are_unique_and_kebab_case() -> None:
+    families = {
+        "formats": [x.format for x in loaders()],
+        "codes": list(pass_types()),
+        "figures": list(figures()),
+    }
+    for family, names in families.items():
+        assert names, family
+        assert len(set(names)) == len(names), family
+        assert [n for n in names if not KEBAB.fullmatch(n)] == [], family
+
+
+def test_loaders_name_their_family() -> None:
+    assert {x.family for x in loaders()} <= FAMILIES
+
+
+def test_figures_illustrate_codes_that_exist() -> None:
+    assert {code for figure in figures().values() for code in figure.codes} - set(pass_types()) == set()
+
+
+def test_passes_are_explained_and_every_threshold_is() -> None:
+    for code, cls in pass_types().items():
+        page = cls.explain
+        assert cls.title, code
+        assert cls.about in SUBJECTS, code
+        for part in ("meaning", "rule", "abstains", "confused_with", "remedies", "sources"):
+            assert getattr(page, part), (code, part)
+        assert [f.name for f in fields(cls) if not f.metadata.get("doc")] == [], code  # type: ignore[arg-type]  # a dataclass
+
+
+# -- start-up ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("flag", ["--help", "--version"])
+def test_start_imports_nothing_heavy(flag: str) -> None:
+    script = (
+        "import sys; from afterrun.__main__ import main; sys.argv = ['afterrun', sys.argv[1]]\n"
+        "try: main()\n"
+        "finally: print(*{name.partition('.')[0] for name in sys.modules}, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", script, flag], capture_output=True, text=True, check=True)
+    assert ("Usage:" in done.stdout) if flag == "--help" else (__version__ in done.stdout)
+    assert "click" in done.stderr.split()
+    assert HEAVY & set(done.stderr.split()) == set()
+
+
+def test_importing_afterrun_imports_nothing_heavy() -> None:
+    script = "import sys, afterrun; print(*{name.partition('.')[0] for name in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert HEAVY & set(done.stdout.split()) == set()
+
+
+# -- the repository ----------------------------------------------------------------------------------
+
+
+def test_no_file_names_a_machine_or_an_index() -> None:
+    found = {p.relative_to(ROOT).as_posix(): MACHINE.findall(p.read_bytes()) for p in repository_files()}
+    assert {name: hits for name, hits in found.items() if hits} == {}
+
+
+def test_machine_pattern_finds_what_it_should() -> None:
+    parts = [b"/ho", b"me/ann/runs", b" https://py", b"pi.org/simple", b" --index", b"-url"]
+    assert len(MACHINE.findall(b"".join(parts))) == 3
+
+
+def test_constraints_pin_every_dependency() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    wanted = map(Requirement, [*project["project"]["dependencies"], *project["dependency-groups"]["dev"]])
+    lines = (ROOT / "constraints.txt").read_text("utf-8").split()
+    assert [line for line in lines if not re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][0-9A-Za-z.+]*", line)] == []
+    pinned = {canonicalize_name(name): version for name, version in (line.split("==") for line in lines)}
+    for requirement in wanted:
+        assert requirement.specifier.contains(pinned[canonicalize_name(requirement.name)]), requirement
+    assert not pinned.keys() & {"afterrun", "pip"}
+
+
+def test_make_targets_are_one_word_with_a_help_text() -> None:
+    text = (ROOT / "Makefile").read_text("utf-8")
+    phony = re.search(r"^\.PHONY: (.*)$", text, re.MULTILINE)
+    assert phony is not None
+    helped = re.findall(r"^([a-z]+):.*## \S", text, re.MULTILINE)
+    assert sorted(helped) == sorted(phony[1].split())
+
+
+@pytest.mark.slow
+def test_wheel_holds_the_rooms_and_nothing_else(tmp_path: Path) -> None:
+    from hatchling.builders.wheel import WheelBuilder
+
+    (built,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
+    expected = {
+        "/".join(part for part in ("afterrun", place, p.relative_to(ROOT / folder).as_posix()) if part)
+        for folder, place in ROOMS.items()
+        for p in package_files(folder)
+    }
+    with zipfile.ZipFile(built) as wheel:
+        names = wheel.namelist()
+    assert len(names) == len(set(names))
+    assert {n for n in names if ".dist-info/" not in n} == expected
+    assert {"afterrun/py.typed", "afterrun/plots/report/templates/page.html.j2"} <= expected
+    assert any(n.endswith(".css") for n in expected)
+    assert any(n.endswith(".js") for n in expected)
