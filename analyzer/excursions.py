@@ -121,7 +121,7 @@ def _follow(u: Array, start: int, level: float, scale: float, rule: Rule) -> Exc
     height = np.maximum.accumulate(above)
     # what is left of a high one must not start another
     enough = np.minimum(rule.back_share * height, 0.9 * max(rule.z_min * scale, rule.rise_min))
-    back = above < np.maximum(rule.back_z * scale, enough)
+    back = np.asarray(above < np.maximum(rule.back_z * scale, enough), dtype=np.bool_)
     # the last points of a curve count as back when all that is left of it is back
     padded = np.concatenate([back, np.ones(rule.back_points - 1, dtype=bool)])
     in_row = np.lib.stride_tricks.sliding_window_view(padded, rule.back_points).all(axis=1)

@@ -55,7 +55,8 @@ def inventory(collection: Collection) -> dict[str, Any]:
                     for s in sources.get(run, [])
                 ],
                 "metrics": [
-                    {k: v for k, v in m.items() if k != "run"} for m in sorted(metrics.get(run, []), key=_reading_order)
+                    {k: v for k, v in m.items() if k != "run"}
+                    for m in sorted(metrics.get(run, []), key=_reading_order)
                 ],
                 "params": {p["key"]: _from_json(p["value"]) for p in params.get(run, [])},
                 "spans": {"rows": spans.get(run, 0)},

@@ -46,14 +46,15 @@ def turning_point(cost: Array, *, skip: int = 0) -> Turn:
 
     rise = median(last q) - median(q around the minimum) with q = max(3, a quarter of the tail), and
     se = 1.2533 sigma sqrt(2 / q_eff). A minimum picked from a wandering curve always has a rise after
-    it, so both sigma and q_eff allow for lag-1 autocorrelation.
+    it, so both sigma and q_eff allow for lag-1 autocorrelation r: second differences of AR(1) noise have
+    the variance (6 - 8 r + 2 r^2) sigma^2.
     """
     n = len(cost)
     k = max(3, round(WINDOW_SHARE * n) | 1)
     smooth = running_median(cost, k)
     best = int(np.argmin(smooth))
     tail = cost[best:]
-    r1 = _wander(cost[max(0, min(skip, best)) : best], tail)
+    r1 = _wander(tail)
     sigma = noise_scale(cost[min(skip, n - 3) :]) / math.sqrt((6.0 - 8.0 * r1 + 2.0 * r1 * r1) / 6.0)
     q = max(3, len(tail) // 4)
     around = cost[max(0, best - q // 2) : best + q // 2 + 1]
@@ -64,22 +65,19 @@ def turning_point(cost: Array, *, skip: int = 0) -> Turn:
     return Turn(smooth, best, int(near[0]), int(near[-1]), rise, se, p_up, sigma, n - 1 - best)
 
 
-def _wander(before: Array, after: Array) -> float:
-    """Lag-1 autocorrelation in [0, 0.9] about a parabola fitted to each side, corrected for its bias.
+def _wander(tail: Array) -> float:
+    """Lag-1 autocorrelation in [0, 0.9] of the tail about a parabola, corrected for its bias.
 
-    The estimate of a short stretch is low by about 2 (1 + r) / n; both sides are pooled.
+    The estimate of a short stretch is low by about 2 (1 + r) / n. What lies before the minimum is not
+    used: no parabola follows the descent, and its misfit would pass for wander.
     """
-    shared = total = 0.0
-    longest = 0
-    for y in (before[-len(after) :], after):
-        if len(y) < MIN_RESIDUALS:
-            continue
-        basis = np.vander(np.linspace(-1.0, 1.0, len(y)), 3)
-        e = y - basis @ np.linalg.lstsq(basis, y, rcond=None)[0]
-        shared += float(e[1:] @ e[:-1])
-        total += float(e @ e)
-        longest = max(longest, len(y))
+    n = len(tail)
+    if n < MIN_RESIDUALS:
+        return 0.0
+    basis = np.vander(np.linspace(-1.0, 1.0, n), 3)
+    e = tail - basis @ np.linalg.lstsq(basis, tail, rcond=None)[0]
+    total = float(e @ e)
     if total <= 0.0:
         return 0.0
-    r = shared / total
-    return min(max(r + 2.0 * (1.0 + r) / longest, 0.0), 0.9)
+    r = float(e[1:] @ e[:-1]) / total
+    return min(max(r + 2.0 * (1.0 + r) / n, 0.0), 0.9)

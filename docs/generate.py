@@ -19,14 +19,13 @@ PAGES = ROOT / "docs" / "findings"
 
 
 def codes_table(folder: str) -> str:
-    """One row a code, in the order of subjects; links go to the pages below ``folder``."""
+    """One row a code with the first sentence of its page; links go to the pages below ``folder``."""
     rows = [
-        f"| {_subject(types[0].about)} | "
-        + ", ".join(f"[`{t.code}`]({folder}{t.code}.md)" for t in types)
-        + " |"
+        f"| [`{t.code}`]({folder}{t.code}.md) | {_first_sentence(t.explain.meaning)} |"
         for types in _by_subject().values()
+        for t in types
     ]
-    return "\n".join(["| about | findings |", "|---|---|", *rows])
+    return "\n".join(["| finding | what it means |", "|---|---|", *rows])
 
 
 def formats_table() -> str:
@@ -81,6 +80,11 @@ def _by_subject() -> dict[str, list[type[Pass]]]:
 
 def _subject(about: str) -> str:
     return "GPU" if about == "gpu" else about.capitalize()
+
+
+def _first_sentence(text: str) -> str:
+    """Up to the first full stop that ends a sentence, safe in a table."""
+    return re.split(r"(?<=\.)\s+(?=[A-Z])", text, maxsplit=1)[0].replace("|", "\\|")
 
 
 def _prose(documented: object) -> str:

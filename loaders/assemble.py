@@ -17,7 +17,7 @@ from afterrun.loaders.placing import (
     repeated_snapshots,
     without_stuck_steps,
 )
-from afterrun.loaders.schema import LOADER_COLUMNS, SCHEMAS, Tables
+from afterrun.loaders.schema import LOADER_COLUMNS, SCHEMAS, Tables, empty
 
 OTHER_TABLES = ("histograms", "spans", "samples", "kernels", "marks", "params")
 
@@ -131,8 +131,8 @@ def _other(run: str, name: str, files: Sequence[Loaded], places: Mapping[int, Pl
     """One of the other tables, with the identity of each file in front."""
     parts = []
     for i, loaded in enumerate(files):
-        frame = loaded.table(name)
-        if frame.is_empty():
+        frame = loaded.frames.get(name)
+        if frame is None or frame.is_empty():
             continue
         if "tag" in frame.columns:
             frame = frame.with_columns(tag=_clean_tag(loaded.member.prefix, frame["tag"]))
@@ -145,7 +145,7 @@ def _other(run: str, name: str, files: Sequence[Loaded], places: Mapping[int, Pl
                 rank=pl.coalesce("rank", pl.lit(place.rank, dtype=pl.Int32)),
             ).select(pl.col(c).cast(t) for c, t in SCHEMAS[name].items())
         )
-    return pl.concat(parts) if parts else pl.DataFrame(schema=SCHEMAS[name])
+    return pl.concat(parts) if parts else empty(name)
 
 
 def _run_row(run: str, files: Sequence[Loaded], tables: Tables) -> pl.DataFrame:

@@ -213,6 +213,11 @@ def mark_superseded(rows: pl.DataFrame, counted: pl.Series) -> pl.Series:
     indexed = rows.select(*key, "attempt", "seq", "step").with_row_index("_row")
     everything = len(indexed)
     indexed = indexed.filter(counted)
+    if (
+        indexed["attempt"].max() == indexed["attempt"].min()
+        and not indexed.select(*key, "step").is_duplicated().any()
+    ):
+        return pl.Series("superseded", np.zeros(everything, dtype=np.bool_))
     starts = (
         indexed.filter(pl.col("step").is_not_null())
         .group_by(*key, "attempt")

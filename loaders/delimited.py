@@ -106,6 +106,12 @@ def unique_names(labels: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
+def _cells(line: str, delimiter: str) -> tuple[str, ...]:
+    """Stripped cells of a line on its own, where an open quote is an ordinary character."""
+    cells, still_open = split_cells(line, delimiter)
+    return strip_all(line.split(delimiter) if still_open else cells)
+
+
 def is_header_like(cells: Sequence[str]) -> bool:
     """Whether stripped cells are names: at least one word, and numbers in less than half of them."""
     words = sum(1 for c in cells if c and number(c) is None and not is_nothing(c))
@@ -138,7 +144,7 @@ def _choose(content: Sequence[_Line]) -> str | None:
         return content[0].text.strip()[-1]
     best, best_score = None, (0.0, 0)
     for delimiter in DELIMITERS:
-        rows = [strip_all(split_cells(line.text, delimiter)[0]) for line in content]
+        rows = [_cells(line.text, delimiter) for line in content]
         width = _usual_width(rows)
         if width < 2:
             continue
@@ -181,7 +187,7 @@ def _decimal_comma(delimiter: str, sample: Sequence[Sequence[str]]) -> bool:
 
 def _header(content: Sequence[_Line], comments: Sequence[_Line], delimiter: str) -> tuple[_Line, str] | None:
     """The header line and its text: a line of names as wide as the rows, maybe behind a ``#``."""
-    rows = [(line, strip_all(split_cells(line.text, delimiter)[0])) for line in content]
+    rows = [(line, _cells(line.text, delimiter)) for line in content]
     usual = _usual_width([cells for _, cells in rows])
     early = rows[:_HEADER_WITHIN]
     fitting = next(((r, c) for r, c in early if len(c) == usual and is_header_like(c)), None)
@@ -191,7 +197,7 @@ def _header(content: Sequence[_Line], comments: Sequence[_Line], delimiter: str)
         return found[0], found[0].text
     for comment in reversed([c for c in comments if c.index < content[0].index]):
         text = comment.text.strip().lstrip("#")
-        cells = strip_all(split_cells(text, delimiter)[0])
+        cells = _cells(text, delimiter)
         if len(cells) == usual and is_header_like(cells):
             return comment, text
     return None
@@ -218,9 +224,9 @@ def layout_of(lines: Sequence[str], *, cut: bool = False) -> Layout | None:
     if header is None:
         return None
     line, text = header
-    labels = strip_all(split_cells(text, delimiter)[0])
+    labels = _cells(text, delimiter)
     labels = labels[:-1] if cut else labels
-    rows = [strip_all(split_cells(r.text, delimiter)[0]) for r in content if r.index > line.index]
+    rows = [_cells(r.text, delimiter) for r in content if r.index > line.index]
     if rows and all(len(row) == len(labels) + 1 and not row[-1] for row in rows):
         labels = (*labels, "")  # a delimiter after the last cell of every row, but not of the header
     if not labels:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from types import MappingProxyType
 from typing import Literal
 
@@ -184,8 +185,9 @@ def conform(table: str, frame: pl.DataFrame) -> pl.DataFrame:
         raise SchemaError(f"{table}: {error}") from error
 
 
+@cache
 def empty(table: str) -> pl.DataFrame:
-    """The table without rows."""
+    """The table without rows; made once, for no one changes a frame."""
     return pl.DataFrame(schema=SCHEMAS[table])
 
 

@@ -1,10 +1,10 @@
 """TFRecord framing of event files: from bytes on disk to the limits of every record.
 
 A record is ``u64 length, u32 masked crc32c(length), payload, u32 masked crc32c(payload)``, little endian.
-Here lies the fast way through a file in which nothing is wrong: lengths are checked, payloads are not. At
-the first doubt it gives up, and ``tfwalk`` takes the careful way.
+Here lies the fast way through a file in which nothing is wrong: lengths are always checked, payloads on
+request. At the first doubt it gives up, and ``tfwalk`` takes the careful way.
 
-Source: tensorflow/core/lib/io/record_writer.h (layout), tensorflow/core/lib/hash/crc32c.h (mask).
+Source: tensorflow/core/lib/io/record_writer.h.
 """
 
 from __future__ import annotations
@@ -12,14 +12,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from functools import cache
 from io import FileIO
 
-import google_crc32c
 import numpy as np
-from numpy.typing import NDArray
 
-from afterrun.loaders.tfwide import Bytes, Places, words
+from afterrun.loaders.tfcrc import has_crc, masked, of_lengths, of_strings
+from afterrun.loaders.tfwide import Bytes, Places, load, words
 
 HEADER_BYTES = 12
 FOOTER_BYTES = 4
@@ -36,8 +34,6 @@ PAD_BYTES = 288
 _WALL_TIME = 0x09
 """First byte of nearly every event: the key of ``wall_time``."""
 
-_MASK = 0xA282EAD8
-
 
 class Anomaly(Exception):  # noqa: N818  # a turn of events, not an error: read again with checksums
     """Something in the file is not as it was written."""
@@ -48,14 +44,12 @@ class Tally:
     """What framing could not hand over, or had to mend.
 
     ``lost`` counts records; where their headers are gone too it is an estimate from the bytes.
-    ``mended`` records had a damaged header but an intact payload. ``stray_bytes`` lie between records
-    and are too few to have been one.
+    ``mended`` records had a damaged header but an intact payload.
     """
 
     lost: int = 0
     lost_bytes: int = 0
     mended: int = 0
-    stray_bytes: int = 0
     oversize: int = 0
     cut_bytes: int = 0
     zero_bytes: int = 0
@@ -117,22 +111,26 @@ class RecordFile:
 
 def claimed(head: bytes) -> int | None:
     """The length that a header of 12 bytes claims, None if its checksum is wrong or bytes are missing."""
-    if len(head) < HEADER_BYTES or not _has_crc(head[:8], head[8:HEADER_BYTES]):
+    if len(head) < HEADER_BYTES or not has_crc(head[:8], head[8:HEADER_BYTES]):
         return None
     return int.from_bytes(head[:8], "little")
 
 
-def trusting(file: RecordFile) -> Iterator[Window]:
-    """The records of a file in order, payloads unchecked. Raises ``Anomaly`` at the first doubt."""
+def trusting(file: RecordFile, *, verify: bool) -> Iterator[Window]:
+    """The records of a file in order. Raises ``Anomaly`` at the first doubt.
+
+    ``verify`` checks every payload; else only the last one is, where a false length would end.
+    """
     at = 0
     while at < file.size:
         data, stop = file.load(at)
         marks, ends = _chain(data, stop)
         reached = int(ends[-1]) if ends.size else PAD_BYTES
+        checked = slice(None) if verify else slice(-1, None)
+        if not all_intact(data, marks[checked], ends[checked]):
+            raise Anomaly
         tally = NOTHING
         if at + stop - PAD_BYTES >= file.size:
-            if ends.size and not intact(data[marks[-1] : reached].tobytes(), 0, reached - int(marks[-1])):
-                raise Anomaly  # a false length may have swallowed the end of the file
             tally, at = _tail(data, reached, stop), file.size
         elif reached == PAD_BYTES:
             raise Anomaly
@@ -198,43 +196,17 @@ def _sound(data: Bytes, marks: Places, limit: int) -> tuple[Places, Places]:
     near = np.flatnonzero(head[:, 0] <= limit)
     marks, length = marks[near], head[near, 0].astype(np.int64)
     ends = marks + length + FRAME_BYTES
-    good = (ends <= limit) & (head[near, 1].astype(np.uint32) == _length_crc(length))
+    good = (ends <= limit) & (head[near, 1].astype(np.uint32) == masked(of_lengths(length)))
     return marks[good], ends[good]
+
+
+def all_intact(data: Bytes, marks: Places, ends: Places) -> bool:
+    """Whether all these records have the checksums of their payloads behind them."""
+    found = masked(of_strings(data, marks + HEADER_BYTES, ends - FOOTER_BYTES))
+    return bool((found == load(data, ends - FOOTER_BYTES, FOOTER_BYTES).view("<u4")).all())
 
 
 def intact(raw: bytes, mark: int, end: int) -> bool:
     """Whether the payload of the record ``raw[mark:end]`` has the checksum behind it."""
     body = end - FOOTER_BYTES
-    return body >= mark + HEADER_BYTES and _has_crc(raw[mark + HEADER_BYTES : body], raw[body:end])
-
-
-def _has_crc(payload: bytes, stored: bytes) -> bool:
-    crc: int = google_crc32c.value(payload)
-    return ((crc >> 15 | crc << 17) + _MASK) & 0xFFFF_FFFF == int.from_bytes(stored, "little")
-
-
-def masked(crc: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """CRCs as they are stored: rotated by 15 bits and shifted by a constant."""
-    return (crc >> np.uint32(15) | crc << np.uint32(17)) + np.uint32(_MASK)
-
-
-def _length_crc(length: Places) -> NDArray[np.uint32]:
-    """Masked checksum of each length: a CRC is linear, so eight table look-ups make one."""
-    tables = _byte_tables()
-    crc = tables[0][length & 0xFF]
-    for i in range(1, (int(length.max(initial=0)).bit_length() + 7) // 8):
-        crc = crc ^ tables[i][(length >> 8 * i) & 0xFF]
-    return masked(crc)
-
-
-@cache
-def _byte_tables() -> NDArray[np.uint32]:
-    """``[i, b]``: what byte i of a length adds to its checksum when it is b; that of 0 is in ``[0]``."""
-    zero = google_crc32c.value(bytes(8))
-    rows = [
-        [google_crc32c.value(bytes([0] * i + [b] + [0] * (7 - i))) ^ zero for b in range(256)]
-        for i in range(8)
-    ]
-    tables = np.array(rows, np.uint32)
-    tables[0] ^= np.uint32(zero)
-    return tables
+    return body >= mark + HEADER_BYTES and has_crc(raw[mark + HEADER_BYTES : body], raw[body:end])

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import google_crc32c
 import numpy as np
 
 from afterrun.loaders.tfrecord import (
@@ -20,13 +19,13 @@ from afterrun.loaders.tfrecord import (
     RecordFile,
     Tally,
     Window,
+    all_intact,
     claimed,
     headers,
     intact,
     is_cut,
-    masked,
 )
-from afterrun.loaders.tfwide import Bytes, Places, load
+from afterrun.loaders.tfwide import Bytes, Places
 
 WASTE_FACTOR, WASTE_BYTES = 4, 64 << 20
 """How many bytes of false records may be checksummed, for each byte of the file and at least, before
@@ -113,7 +112,7 @@ class _Gaps:
     def __init__(self, data: Bytes, stop: int) -> None:
         self.data = data
         self.typical = 0.0
-        self.lost = self.lost_bytes = self.mended = self.stray_bytes = self.oversize = 0
+        self.lost = self.lost_bytes = self.mended = self.oversize = 0
         self.cut_bytes = self.zero_bytes = 0
         self._raw = data[:stop].tobytes()
         self._kept: list[Places] = [np.empty((0, 2), np.int64)]
@@ -125,10 +124,7 @@ class _Gaps:
         """Keep all these records at once if one follows the other from ``place`` and all are intact."""
         if not marks.size or marks[0] != place or (ends[:-1] != marks[1:]).any() or ends[-1] > len(self._raw):
             return False
-        raw, crc32c = self._raw, google_crc32c.value
-        starts, bodies = (marks + HEADER_BYTES).tolist(), (ends - FOOTER_BYTES).tolist()
-        found = np.array([crc32c(raw[a:b]) for a, b in zip(starts, bodies, strict=True)], np.uint32)
-        if (masked(found) != load(self.data, ends - FOOTER_BYTES, 4).view("<u4")).any():
+        if not all_intact(self.data, marks, ends):
             return False
         self._kept.append(np.column_stack([marks, ends]))
         return True
@@ -147,9 +143,7 @@ class _Gaps:
         size = right - left
         if size <= 0:
             return
-        if size < FRAME_BYTES:
-            self.stray_bytes += size
-        elif left >= PAD_BYTES and self.is_intact(left, right):
+        if left >= PAD_BYTES and self.is_intact(left, right):
             self.keep(left, right)
             self.mended += 1
         else:
@@ -171,7 +165,6 @@ class _Gaps:
             lost=self.lost,
             lost_bytes=self.lost_bytes,
             mended=self.mended,
-            stray_bytes=self.stray_bytes,
             oversize=self.oversize,
             cut_bytes=self.cut_bytes,
             zero_bytes=self.zero_bytes,

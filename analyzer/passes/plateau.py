@@ -145,12 +145,7 @@ class Plateau(Pass):
         if descent is not None and descent.support >= self.possible_support:
             wall = stalled(s, descent, schedule, min_share=self.min_share, high_lr=self.high_lr)
             limit = max(self._tolerance, self.rest_share * descent.fall)
-            if (
-                wall is not None
-                and wall.high < limit
-                and wall.low < self._tolerance
-                and wall.high > -self._tolerance
-            ):
+            if wall is not None and -limit < wall.low < self._tolerance and wall.high < limit:
                 sure = descent.support >= self.confirmed_support and schedule is not None
                 return Rest(
                     kind="stalled",

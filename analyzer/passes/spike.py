@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from afterrun.analyzer.excursions import Excursion, Rule, expect, resolution, upward
+from afterrun.analyzer.excursions import Excursion, Rule, resolution, upward
 from afterrun.analyzer.finding import Effect, Finding, Where
 from afterrun.analyzer.prose import change_pct, count, number, place
 from afterrun.analyzer.registry import Explanation, Pass, threshold
 from afterrun.analyzer.series import Series
 from afterrun.analyzer.spike_context import (
     GradientWatch,
-    Lead,
     megatron_rl_points,
     megatron_spiky_points,
     olmo_spike_score_pct,
     zclip_points,
 )
+from afterrun.analyzer.spikes import Event, by_chance, describe, height_pct, value_of
 from afterrun.analyzer.verdicts import abstained, refuted
 from afterrun.analyzer.view import RunView
 
@@ -147,7 +147,7 @@ class Spike(Pass):
         values: dict[str, Any] = {
             "tag": s.tag,
             "points": len(s.y),
-            "deepest_dip_pct": _pct(s, deepest),
+            "deepest_dip_pct": height_pct(s, deepest),
             "early_humps": [s.step_at(e.start) for e in humps],
             "unrecovered": [s.step_at(e.start) for e in up if e not in above],
             "mirrored": len(above) - len(humps) - len(found),
@@ -206,67 +206,30 @@ class Spike(Pass):
             "zclip_points": zclip_points(grad.y) if grad is not None else None,
         }
 
-    def _event(self, view: RunView, s: Series, e: Excursion, watch: GradientWatch | None) -> dict[str, Any]:
-        """Everything about one spike, by name."""
-        last = min(e.end, len(s.u) - 1)
-        level = float(s.from_work(np.array([e.level]))[0])
-        excess = s.y[e.start : last] - level
-        lead = watch.around(float(s.xf[e.start])) if watch else Lead(None, None, None)
-        return {
-            "step": s.step_at(e.start),
-            "peak_step": s.step_at(e.peak),
-            "peak": float(s.y[e.peak]),
-            "level": level,
-            "height_pct": _pct(s, e.height),
-            "robust_z": e.z,
-            "points": e.end - e.start,
-            "held_points": e.held,
-            "recover_steps": float(s.xf[last] - s.xf[e.start]),
-            "back_before_the_end": e.end < len(s.u),
-            "area_loss_steps": float(np.sum(np.diff(s.xf[e.start : last + 1]) * excess)),
-            "at_restart": bool(np.any(np.diff(s.attempt[s.finite][max(0, e.start - 1) : e.start + 2]))),
-            "lr_factor": _factor(view.lr, float(s.xf[e.start])),
-            "grad_z_before": lead.z_before,
-            "grad_lead_steps": lead.lead_steps,
-            "grad_z_at_onset": lead.z_at,
-        }
-
-    def _is_alone(self, event: dict[str, Any], rare: bool) -> bool:
-        """Whether it is one far-off point that neither its height nor the gradient norm confirms."""
-        tall = rare and event["robust_z"] > self.lone_z_min
-        return event["held_points"] < 2 and not tall and (event["grad_z_at_onset"] or 0.0) < self.grad_z_min
-
-    def _strong(self, s: Series, found: list[Excursion], events: list[dict[str, Any]]) -> int:
-        """Spikes that are more than one far-off point, 0 where noise alone would give as many.
-
-        Skewed noise puts two high points side by side by chance: with a share q of points above half
-        the limit, k of m spikes hold for two points with the probability of a binomial tail.
-        """
+    def _strong(self, s: Series, found: list[Excursion], events: list[Event]) -> int:
+        """How many are more than one far-off point; 0 where noise alone gives as many."""
         rare = len(found) <= RARE_SHARE * len(s.u) + 1
-        strong = [e for e, event in zip(found, events, strict=True) if not self._is_alone(event, rare)]
-        held = [e for e, event in zip(found, events, strict=True) if event["held_points"] > 1]
-        if len(held) < len(strong) or not held:
-            return len(strong)
-        rule = self._rule(s)
-        level, scale = expect(s.u, rule)
-        with np.errstate(invalid="ignore"):
-            high = s.u - level > 0.5 * np.maximum(rule.rise_min, rule.z_min * np.maximum(scale, rule.floor))
-        for e in held:
-            high[e.start : e.end] = False
-        chance = binomial_tail(len(held), len(found), float(high.mean()))
-        return len(strong) if chance < CHANCE else 0
+        sure = [
+            (rare and event.robust_z > self.lone_z_min) or (event.grad_z_at_onset or 0.0) > self.grad_z_min
+            for event in events
+        ]
+        held = [event.held_points > 1 for event in events]
+        if any(held) and not any(sure) and by_chance(s.u, self._rule(s), found) >= CHANCE:
+            return 0
+        return sum(a or b for a, b in zip(sure, held, strict=True))
 
     def _finding(self, view: RunView, s: Series, found: list[Excursion], values: dict[str, Any]) -> Finding:
         grad = view.grad_norm
         watch = GradientWatch(grad, self.grad_z_min, self.grad_lookback_points) if grad is not None else None
-        events = [self._event(view, s, e, watch) for e in found]
+        events = [describe(s, e, view.lr, watch) for e in found]
         strong = self._strong(s, found, events)
         top = max(found, key=lambda e: e.height)
         largest = events[found.index(top)]
+        end = min(found[-1].end, len(s.u) - 1)
         cost = [
             view.gpu_s_between(float(s.xf[e.start]), float(s.xf[min(e.end, len(s.u) - 1)])) for e in found
         ]
-        led = sum(event["grad_lead_steps"] is not None for event in events)
+        led = sum(event.grad_lead_steps is not None for event in events)
         shown = sorted(sorted(found, key=lambda e: -e.height)[:SHOWN], key=lambda e: e.start)
         return Finding(
             code=self.code,
@@ -276,36 +239,26 @@ class Spike(Pass):
             rank=s.rank,
             where=Where(
                 step_start=s.step_at(found[0].start),
-                step_end=s.step_at(min(found[-1].end, len(s.u) - 1)),
+                step_end=s.step_at(end),
                 t_start_ns=s.wall_at(found[0].start),
-                t_end_ns=s.wall_at(min(found[-1].end, len(s.u) - 1)),
+                t_end_ns=s.wall_at(end),
             ),
-            title=_title(s, top, events, largest),
-            effect=Effect(
-                value=_pct(s, top.height) if s.scale == "log" else top.height,
-                low=_pct(s, top.height - 1.96 * top.scale)
-                if s.scale == "log"
-                else top.height - 1.96 * top.scale,
-                high=_pct(s, top.height + 1.96 * top.scale)
-                if s.scale == "log"
-                else top.height + 1.96 * top.scale,
-                unit="% above the expected loss" if s.scale == "log" else "above the expected loss",
-                method="prediction error of the points before, robust",
-            ),
+            title=_title(s, top, events, largest, strong),
+            effect=_effect(s, top),
             evidence=tuple(
-                s.evidence(s.row_of(e.peak), f"peak; expected {number(_value(s, e.level))}") for e in shown
+                s.evidence(s.row_of(e.peak), f"peak; expected {number(value_of(s, e.level))}") for e in shown
             ),
             parameters=self.parameters(),
             wasted_gpu_s=None if None in cost else float(sum(c or 0.0 for c in cost)),
-            advice=_advice(events, led),
+            advice=_advice(events, led, strong),
             values={
                 **values,
-                "spikes": [event["step"] for event in events],
+                "spikes": [event.step for event in events],
                 "count": len(events),
                 "strong": strong,
-                "largest": largest,
-                "events": events,
-                "recover_steps_total": sum(event["recover_steps"] for event in events),
+                "largest": asdict(largest),
+                "events": [asdict(event) for event in events],
+                "recover_steps_total": sum(event.recover_steps for event in events),
                 "led_by_gradient": led if watch else None,
             },
         )
@@ -314,58 +267,53 @@ class Spike(Pass):
         if s.sampled:
             missing = (f"every point of {s.tag}: its source holds a sample of {len(s.y):,}",)
             return abstained(self, view, f"Loss spikes: {s.tag} was exported as a sample.", missing, values)
+        title = f"No spike in {count(len(s.y), 'value')} of {s.tag}."
         shifts = [e for e in up if not e.returned]
         if shifts:
             first = max(shifts, key=lambda e: e.height)
-            title = (
-                f"No spike that recovers: {s.tag} rose at {place(s, s.xf[first.start])} and did not come back "
-                f"within {count(self._longest(s), 'point')}."
-            )
-        else:
-            title = f"No spike in {count(len(s.y), 'value')} of {s.tag}."
+            ended = first.end >= len(s.u)
+            when = "before the record ends" if ended else f"within {count(self._longest(s), 'point')}"
+            title = f"No spike that recovers: {s.tag} rose at {place(s, s.xf[first.start])} and did not come back {when}."
         return refuted(self, view, title, values)
 
 
-def binomial_tail(k: int, n: int, p: float) -> float:
-    """Probability of at least ``k`` hits in ``n`` independent tries of probability ``p``."""
-    return 1.0 - sum(math.comb(n, i) * p**i * (1.0 - p) ** (n - i) for i in range(k))
+def _effect(s: Series, top: Excursion) -> Effect:
+    """Height of the tallest spike with the interval of its expected level."""
+    error = 1.96 * top.scale
+    heights = (top.height, top.height - error, top.height + error)
+    value, low, high = (change_pct(h) if s.scale == "log" else h for h in heights)
+    unit = "% above the expected loss" if s.scale == "log" else "above the expected loss"
+    return Effect(
+        value=value, low=low, high=high, unit=unit, method="prediction error of the points before, robust"
+    )
 
 
-def _value(s: Series, u: float) -> float:
-    return float(s.from_work(np.array([u]))[0])
-
-
-def _pct(s: Series, height: float) -> float | None:
-    """A height in percent of the loss; None off the log scale, where it is no ratio."""
-    return change_pct(height) if s.scale == "log" else None
-
-
-def _factor(lr: Series | None, x: float) -> float | None:
-    """Learning rate at this place over the one recorded before it; None where either is not recorded."""
-    if lr is None:
-        return None
-    i = int(np.searchsorted(lr.xf, x, side="right")) - 1
-    return float(lr.y[i] / lr.y[i - 1]) if i > 0 and lr.y[i - 1] > 0 else None
-
-
-def _title(s: Series, top: Excursion, events: list[dict[str, Any]], largest: dict[str, Any]) -> str:
-    size = f"{math.exp(min(top.height, 700.0)):.2g} x the expected {number(largest['level'])}"
-    if s.scale != "log":
-        size = f"{number(largest['peak'])} (expected {number(largest['level'])})"
-    back = f"and took {number(largest['recover_steps'])} steps to come back" if s.has_step else ""
+def _title(s: Series, top: Excursion, events: list[Event], largest: Event, strong: int) -> str:
+    size = f"{number(largest.peak)} (expected {number(largest.level)})"
+    if s.scale == "log":
+        size = f"{number(largest.peak / largest.level, 2)} x the expected {number(largest.level)}"
+    at = place(s, s.xf[top.start])
+    if not strong:
+        head = "A single high value" if len(events) == 1 else f"{len(events)} single high values, the largest"
+        return f"{head} at {at}: {size}; noise as well as spikes could give this."
     head = "1 loss spike" if len(events) == 1 else f"{len(events)} loss spikes; the largest"
-    at = " right after a restart," if largest["at_restart"] else ""
-    return f"{head}, at {place(s, s.xf[top.start])},{at} reached {size} {back}".rstrip() + "."
+    restart = " right after a restart," if largest.at_restart else ""
+    back = f" and took {number(largest.recover_steps)} steps to come back" if s.has_step else ""
+    return f"{head}, at {at},{restart} reached {size}{back}."
 
 
-def _advice(events: list[dict[str, Any]], led: int) -> tuple[str, ...]:
-    steps = ", ".join(f"{event['step']:,}" for event in events[:3] if event["step"] is not None)
+def _advice(events: list[Event], led: int, strong: int) -> tuple[str, ...]:
+    if not strong:
+        return (
+            "Average the logged loss over more steps if such values matter; nothing needs doing otherwise.",
+        )
+    steps = ", ".join(f"{event.step:,}" for event in events[:3] if event.step is not None)
     advice = []
-    if any(event["at_restart"] for event in events):
+    if any(event.at_restart for event in events):
         advice.append(
             "Check that the resume restored optimizer state, learning-rate schedule and data order."
         )
-    if any((event["lr_factor"] or 1.0) >= 2.0 for event in events):
+    if any((event.lr_factor or 1.0) >= 2.0 for event in events):
         advice.append("The learning rate jumped up at a spike: check the scheduler.")
     advice.append(f"Look at the batches just before {f'step {steps}' if steps else 'each onset'}.")
     if led:

@@ -106,7 +106,7 @@ def card(f: Finding, ident: str, figures: Mapping[str, Sequence[FigureRef]], oth
         run_id=run_id(f.run),
         status=f.status,
         severity=f.severity,
-        mark="possible" if f.status == "possible" else f.severity if f.is_alarm else "info",
+        mark=_mark(f),
         title=f.title.strip(),
         others=others,
         place=_place(f),
@@ -122,6 +122,12 @@ def card(f: Finding, ident: str, figures: Mapping[str, Sequence[FigureRef]], oth
         missing=tuple(tuple(segments(m)) for m in f.missing),
         figures=figures_of(f, figures.get(f.run, ())),
     )
+
+
+def _mark(f: Finding) -> str:
+    if not f.is_alarm:
+        return "info"
+    return "possible" if f.status == "possible" else f.severity
 
 
 def _place(f: Finding) -> str:

@@ -198,11 +198,10 @@ def _overview(analysis: Analysis, summaries: Mapping[str, RunSummary]) -> tuple[
     fine = sum(f.status == "refuted" for f in analysis.findings)
     blind = sum(f.status == "abstained" for f in analysis.findings)
     return (
-        fmt.plural(len(summaries), "run"),
         f"{fmt.compact(float(points))} values",
         fmt.plural(alarms, "finding"),
         f"{fmt.plural(fine, 'check')} fine",
-        f"{fmt.count(blind)} not assessable",
+        f"{fmt.count(blind)} could not look",
     )
 
 

@@ -229,12 +229,10 @@ def _kinds(analysis: Analysis, faulty: Sequence[str], by_run: dict[str, list[Fin
         label = alarms[0].code if alarms else OUTCOME_WORDS[analysis.views[name].outcome]
         runs_with[label] = runs_with.get(label, 0) + 1
     ranked = sorted(runs_with.items(), key=lambda kv: -kv[1])
-    if len(faulty) == 1 or (len(ranked) == len(faulty) and len(ranked) <= 4):
-        return ", ".join(runs_with)
-    parts = [f"{code} in {n:,}" for code, n in ranked[:4]]
-    if ranked[4:]:
-        parts.append(f"other faults in {sum(n for _, n in ranked[4:]):,}")
-    return ", ".join(parts)
+    rest = sum(n for _, n in ranked[4:])
+    if ranked[0][1] == 1:
+        return ", ".join(code for code, _ in ranked[:4]) + (f" and {rest:,} more" if rest else "")
+    return ", ".join(f"{code} in {n:,}" for code, n in ranked[:4]) + (f", others in {rest:,}" if rest else "")
 
 
 def _rest(states: dict[str, State]) -> str:

@@ -251,6 +251,11 @@ def test_a_stray_quote_costs_its_row_only(tmp_path: Path) -> None:
     assert table["loss"] == [3.0, None, 1.0, 0.5]
 
 
+def test_a_stray_quote_in_the_header_costs_one_name(tmp_path: Path) -> None:
+    table, _, _ = read_table(write(tmp_path, 'step,"loss,acc\n0,3,0.5\n1,2,0.75\n'))
+    assert table == {"step": [0.0, 1.0], '"loss': [3.0, 2.0], "acc": [0.5, 0.75]}
+
+
 def test_blank_and_comment_lines(tmp_path: Path) -> None:
     path = write(tmp_path, "# made by hand\nstep,loss\n\n0,3\n   \n# resumed\n1,2\n\n")
     table, _, lines = read_table(path)

@@ -89,7 +89,9 @@ def false_length(records: Records, dice: random.Random) -> Damaged:
     true = len(records[at]) - 16
     bits = dice.choice([31, 32, 40, 48, 62, 63, 64])
     total = sum(map(len, records))
-    claim = dice.choice([true + 1, max(0, true - 1), true + dice.randrange(2, 400), (1 << bits) - 1, total // 2])
+    claim = dice.choice(
+        [true + 1, max(0, true - 1), true + dice.randrange(2, 400), (1 << bits) - 1, total // 2]
+    )
     parts = [*records[:at], events.header(claim) + records[at][12:], *records[at + 1 :]]
     return Damaged("false length", b"".join(parts), frozenset(range(len(records))) - {at})
 

@@ -1,8 +1,8 @@
 """TensorBoard event files: scalars of TF1, TF2 and PyTorch, histograms, hyper-parameters, texts.
 
 Scalars are decoded many at a time (``tfscalars``), the rest one by one (``tfevent``); images, audio and
-graphs are counted and passed over. A file is read without payload checksums as long as nothing is wrong
-with it, and with them, from its beginning, once something is.
+graphs are counted and passed over. Payload checksums are checked in all but large files; those are read
+again from the beginning, with checksums, once anything in them looks wrong.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ from afterrun.loaders.tfrecord import (
     trusting,
 )
 from afterrun.loaders.tfwalk import checking
+
+ALWAYS_CHECKED_BYTES = 16 << 20
+"""Payload checksums of files up to this size are always checked, of larger ones on request."""
 
 FLUSH_ROWS = 1 << 20
 FLUSH_BUCKETS = 1 << 22
@@ -65,23 +68,22 @@ class TensorBoard(Loader):
             if size == 0:
                 yield Batch(status="empty", notes=("0 bytes: nothing was written",))
                 return
-            yield from _batches(RecordFile(file, size), careful=source.verify)
+            yield from _batches(RecordFile(file, size), verify=source.verify or size <= ALWAYS_CHECKED_BYTES)
 
 
-def _batches(file: RecordFile, *, careful: bool) -> Iterator[Batch]:
+def _batches(file: RecordFile, *, verify: bool) -> Iterator[Batch]:
     reading = _Reading()
-    if not careful:
-        try:
-            for window in trusting(file):
-                reading.add(window)
-                if reading.collector.broken:
-                    raise Anomaly
-                yield from reading.full()
-            yield reading.last(file)
-            return
-        except Anomaly:
-            if not reading.given:
-                reading = _Reading()
+    try:
+        for window in trusting(file, verify=verify):
+            reading.add(window)
+            if reading.collector.broken:
+                raise Anomaly
+            yield from reading.full()
+        yield reading.last(file)
+        return
+    except Anomaly:
+        if not reading.given:
+            reading = _Reading()
     for window in checking(file, reading.at):
         reading.add(window)
         yield from reading.full()
@@ -237,7 +239,6 @@ def _notes(collector: Collector, tally: Tally, *, empty: bool) -> Iterator[str]:
         f"{damaged} in {tally.lost_bytes:,} bytes skipped; the others have the right checksum": tally.lost,
         f"{_count(collector.broken, 'value')} could not be decoded": collector.broken,
         f"{mended} with a damaged header kept; the content has the right checksum": tally.mended,
-        f"{tally.stray_bytes:,} bytes between records belong to none": tally.stray_bytes,
         f"{oversize} above {LARGEST_BYTES >> 20} MiB skipped unread": tally.oversize,
         f"{tally.zero_bytes:,} zero bytes at the end (reserved, never written)": tally.zero_bytes,
         f"{untimed} with an impossible wall time kept without it": collector.untimed,

@@ -87,7 +87,9 @@ def _write(analysis: Analysis, settings: Settings, target: Path) -> bytes:
             pack = draw_pack(
                 analysis.views, analysis.findings, target, formats=tuple(settings.formats), limit=limit
             )
-            drawn = list(pack)
+            drawn = list(pack.drawn)
+            for fault in pack.faults:
+                err().print(plain(f"warning: {fault}"))
         write_report(
             analysis, drawn, target, version=__version__, command=shlex.join(["afterrun", *sys.argv[1:]])
         )
