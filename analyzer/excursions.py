@@ -121,11 +121,11 @@ def _follow(u: Array, start: int, level: float, scale: float, rule: Rule) -> Exc
     height = np.maximum.accumulate(above)
     # what is left of a high one must not start another
     enough = np.minimum(rule.back_share * height, 0.9 * max(rule.z_min * scale, rule.rise_min))
-    back = np.asarray(above < np.maximum(rule.back_z * scale, enough), dtype=np.bool_)
+    back = above < np.maximum(rule.back_z * scale, enough)
     # the last points of a curve count as back when all that is left of it is back
     padded = np.concatenate([back, np.ones(rule.back_points - 1, dtype=bool)])
-    in_row = np.lib.stride_tricks.sliding_window_view(padded, rule.back_points).all(axis=1)
-    in_row = in_row[: rule.max_points + 1]
+    windows = np.lib.stride_tricks.sliding_window_view(padded, rule.back_points)
+    in_row = np.asarray(windows.all(axis=1), dtype=np.bool_)[: rule.max_points + 1]
     fallen = above[:-1] < FALLEN_SHARE * height[:-1]
     jumped = np.diff(above) > max(rule.again_min, math.sqrt(2.0) * rule.z_min * scale)
     again = 1 + np.flatnonzero(fallen & jumped)

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from afterrun.analyzer.prose import count, percent, place
 from afterrun.analyzer.series import Series
 
 Pattern = Literal["always", "to the end", "transient", "first part", "regular"]
@@ -51,6 +52,25 @@ class Hole:
         if self.inf == self.count:
             return "infinite"
         return "NaN or infinite" if self.inf else "NaN"
+
+    def sentence(self) -> str:
+        """What the curve holds and where, without a full stop."""
+        s, at = self.series, place(self.series, self.x)
+        share = f"{self.count:,} of {count(len(s), 'value')}"
+        if self.pattern == "always":
+            return f"{s.tag} is {self.word} in all of its {count(len(s), 'value')}"
+        if self.pattern == "regular":
+            return f"{s.tag} holds {self.word} at regular places ({share}), first at {at}: cells that nobody filled"
+        if self.pattern == "first part":
+            begin = place(s, float(s.x[self.count]))
+            return f"{s.tag} is {self.word} in its first {share} and finite from {begin} on"
+        if self.tail is not None:
+            begin = place(s, float(s.x[self.tail]))
+            lost = f"{count(len(s) - self.tail, 'value')} of {len(s):,}"
+            before = f", and was so first at {at}" if self.tail != self.first else ""
+            return f"{s.tag} is {self.word} from {begin} to the end ({lost}){before}"
+        again = f"; finite again at {place(s, float(s.x[self.back]))}" if self.back is not None else ""
+        return f"{s.tag} was {self.word} in {share} ({percent(self.share_pct)}), first at {at}{again}"
 
 
 def hole(s: Series) -> Hole | None:

@@ -12,6 +12,9 @@ from afterrun.analyzer.series import Series
 from afterrun.analyzer.spike_context import GradientWatch, Lead
 from afterrun.analyzer.stats import Array
 
+GAP_FACTOR = 1.5
+"""Points allowed between a spike and the bulk of the noise, for each spike of that height."""
+
 NOTHING = Lead(z_before=None, lead_steps=None, z_at=None)
 
 
@@ -84,22 +87,44 @@ def _lr_factor(lr: Series | None, x: float) -> float | None:
     return float(lr.y[i] / lr.y[i - 1]) if i > 0 and lr.y[i - 1] > 0 else None
 
 
-def by_chance(u: Array, rule: Rule, found: list[Excursion]) -> float:
-    """Probability that noise gives as many spikes of two points or more as there are among ``found``.
+@dataclass(frozen=True, slots=True, eq=False)
+class Tail:
+    """The upper tail of a curve's noise: is a spike apart from it, or its far end?"""
 
-    Skewed or heavy-tailed noise puts two high points side by side by chance: where a share q of all
-    points stands above half the limit, k of m spikes hold for a second point with the probability of
-    a binomial tail. 1 where none holds.
-    """
-    held = [e for e in found if e.held > 1]
-    if not held:
-        return 1.0
+    z: Array
+    """Robust z of all points that belong to no spike."""
+    peaks: Array
+    """Robust z of the spikes."""
+    half: float
+    """Share of points, spikes of one point included, above half the limit of a spike."""
+
+    def apart(self, z: float) -> bool:
+        """Whether few points lie between this height and the bulk.
+
+        A power-law tail of exponent 3 holds 7 times as many points between a third and two thirds of a
+        height as above, one of exponent 2 holds 3 times as many; spikes on calm noise leave a gap.
+        """
+        both = np.concatenate([self.z, self.peaks])
+        between = int(np.sum((both > z / 3.0) & (both < z / 1.5)))
+        return between <= GAP_FACTOR * int(np.sum(self.peaks >= z / 1.5))
+
+
+def tail(u: Array, rule: Rule, found: list[Excursion]) -> Tail:
+    """The upper tail of ``u`` around the spikes found in it."""
     level, scale = expect(u, rule)
-    with np.errstate(invalid="ignore"):  # NaN = too few points yet: compares false
-        high = u - level > 0.5 * np.maximum(rule.rise_min, rule.z_min * np.maximum(scale, rule.floor))
-    for e in held:
-        high[e.start : e.end] = False
-    return binomial_tail(len(held), len(found), float(high.mean()))
+    with np.errstate(invalid="ignore", divide="ignore"):  # NaN = too few points yet: compares false
+        z = (u - level) / np.maximum(scale, rule.floor)
+        high = (z > 0.5 * rule.z_min) & (u - level > 0.5 * rule.rise_min)
+    calm = np.ones(len(u), dtype=bool)
+    for e in found:
+        calm[e.start : e.end] = False
+        if e.held > 1:
+            high[e.start : e.end] = False
+    return Tail(
+        z=z[calm & np.isfinite(z)],
+        peaks=np.array([min(e.z, 1e9) for e in found]),
+        half=float(high.mean()),
+    )
 
 
 def binomial_tail(k: int, n: int, p: float) -> float:

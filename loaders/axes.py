@@ -111,7 +111,7 @@ def plan_axes(
 ) -> AxisPlan:
     """The axes of a table. ``values``: Float64 columns by position; ``moment_columns``: dates as text."""
     spelled = [flat(n) for n in names]
-    numeric = {i: s.fill_null(np.nan).to_numpy() for i, s in values.items()}
+    numeric = {i: s.to_numpy() for i, s in values.items()}
     epoch = _pick(spelled, numeric, rule.epoch)
     notes: list[str] = []
     step = _step(spelled, numeric, epoch, rule)
@@ -171,11 +171,11 @@ def _finite(column: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _pick(spelled: Sequence[str], numeric: Numeric, wanted: Sequence[str]) -> int | None:
     """The first wanted column with a number in it."""
-    for name in wanted:
-        for i, have in enumerate(spelled):
-            if have == name and i in numeric and len(_finite(numeric[i])):
-                return i
-    return None
+    places: dict[str, int] = {}
+    for i, have in enumerate(spelled):
+        if have in wanted and i in numeric and len(_finite(numeric[i])):
+            places.setdefault(have, i)
+    return next((places[name] for name in wanted if name in places), None)
 
 
 def _step(spelled: Sequence[str], numeric: Numeric, epoch: int | None, rule: AxisRule) -> int | None:

@@ -1,7 +1,7 @@
 """Streams one delimited text file as blocks of cells, and keeps the books on what was lost.
 
-Two ways through each block give the same cells: a plain block (numbers, all lines equally wide) goes to
-``polars.read_csv`` whole, any other is cut line by line. Damage costs the lines it touches, never the
+Two ways through each block give the same cells: a plain block (all lines equally wide, nothing odd) goes
+to ``polars.read_csv`` whole, any other is cut line by line. Damage costs the lines it touches, never the
 file: a row wider than the header is given up and not shifted into wrong names; where short rows are a
 habit of the writer the cells they lack are null, a lone one is given up; a stray quote costs its own line.
 """
@@ -9,7 +9,7 @@ habit of the writer the cells they lack are null, a lone one is given up; a stra
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,6 +47,8 @@ SHORT_RUN = 3
 _NUMERIC_BYTES = b"0123456789+-.eE nNaAiIfFtTyY\n"
 _LAYOUT_BYTES = 2**18
 _OVERWRITTEN = "\0"
+_TRICKY = (b'"', b"#", b"\0", b"\r")
+_LABELS_SOUGHT = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ class TableReader:
     def _block(self, text: TextBlock) -> Iterator[RowBlock]:
         self.losses.too_long += text.too_long
         if self._fast and not self._pending and not text.cut and not self.layout.decimal_comma:
-            cells = plain_cells(text.data, len(self._names), self.layout.delimiter)
+            cells = plain_cells(text.data, self._labels, self.layout.delimiter)
             if cells is not None:
                 lines = np.arange(text.first_line, text.first_line + len(cells), dtype=np.int64)
                 yield RowBlock(self._names, cells, lines)
@@ -255,33 +257,52 @@ def _first_lines(data: bytes) -> tuple[list[str], bool]:
     return split_lines(text)[:LAYOUT_LINES], latin1
 
 
-def plain_cells(data: bytes, columns: int, delimiter: str) -> pl.DataFrame | None:
-    """Float64 cells of a block that holds nothing but numbers in lines of equal width, else None.
+def plain_cells(data: bytes, labels: Sequence[str], delimiter: str) -> pl.DataFrame | None:
+    """Cells of a block whose lines are all equally wide and hold no quote, comment or damage, else None.
 
-    Only bytes that numbers are made of may occur, every line must have ``columns - 1`` delimiters, and
-    every cell must be a number or empty; so the result is what cutting line by line would give.
+    Float64 where every cell is a number or empty, else String; the result is what cutting line by line
+    would give, so whatever could be read in two ways is left to that.
     """
-    if columns < 2:
-        return None
     if b"\r" in data:
         data = data.replace(b"\r\r\n", b"\n").replace(b"\r\n", b"\n")
-    if not data.endswith(b"\n") or data.translate(None, _NUMERIC_BYTES + delimiter.encode()):
+    if not _is_rectangular(data, len(labels), delimiter):
         return None
+    if not data.translate(None, _NUMERIC_BYTES + delimiter.encode()):
+        numeric = _parse(data, len(labels), delimiter, pl.Float64())
+        if numeric is not None:
+            return numeric
+    if any(mark in data for mark in _TRICKY) or not _is_utf8(data):
+        return None
+    # A second header has at least half of the labels; one more than half cannot all be absent.
+    telling = labels[: len(labels) // 2 + 1]
+    if len(telling) > _LABELS_SOUGHT or any(not t or t.encode() in data for t in telling):
+        return None
+    return _parse(data, len(labels), delimiter, pl.String())
+
+
+def _is_rectangular(data: bytes, columns: int, delimiter: str) -> bool:
+    """Whether every line, the last one included, has a line end and ``columns - 1`` delimiters."""
+    if columns < 2 or not data.endswith(b"\n"):
+        return False
     codes = np.frombuffer(data, np.uint8)
     ends = np.flatnonzero(codes == ord("\n"))
     marks = np.flatnonzero(codes == ord(delimiter))
     if len(marks) != len(ends) * (columns - 1):
-        return None
+        return False
     grid = marks.reshape(len(ends), columns - 1)
     if (grid[:, -1] > ends).any() or (grid[1:, 0] < ends[:-1]).any():
-        return None
+        return False
+    # Lines of tabs alone are blank lines when they are read one by one.
+    return delimiter != "\t" or bool((np.diff(ends, prepend=-1) > columns).all())
+
+
+def _is_utf8(data: bytes) -> bool:
+    return data.isascii() or not decode(data)[1]
+
+
+def _parse(data: bytes, columns: int, delimiter: str, dtype: pl.DataType) -> pl.DataFrame | None:
+    schema = {str(i): dtype for i in range(columns)}
     try:
-        return pl.read_csv(
-            data,
-            has_header=False,
-            separator=delimiter,
-            quote_char=None,
-            schema={str(i): pl.Float64 for i in range(columns)},
-        )
+        return pl.read_csv(data, has_header=False, separator=delimiter, quote_char=None, schema=schema)
     except pl.exceptions.PolarsError:
         return None

@@ -159,35 +159,45 @@ def is_cut(rest: Bytes) -> bool:
 def _chain(data: Bytes, stop: int) -> tuple[Places, Places]:
     """Limits of the records that follow each other from the beginning of the window, as far as they do.
 
-    All places that may begin an event are looked at together; only where the next record does not
-    begin like one (or something inside a payload does) its header is read by itself.
+    First only places that may begin an event are looked at; all of them if a record begins otherwise.
     """
     marks = np.flatnonzero(data[PAD_BYTES + HEADER_BYTES : stop] == _WALL_TIME) + PAD_BYTES
-    marks, ends = _sound(data, marks, stop)
+    marks, ends = _linked(*_sound(data, marks, stop))
+    reached = int(ends[-1]) if ends.size else PAD_BYTES
+    length = claimed(data[reached : reached + HEADER_BYTES].tobytes())
+    if length is None or reached + length + FRAME_BYTES > stop:
+        return marks, ends
+    return _linked(*headers(data, PAD_BYTES, stop, stop))
+
+
+def _linked(marks: Places, ends: Places) -> tuple[Places, Places]:
+    """Those records that follow each other from the beginning of the window; others lie inside of them."""
     breaks = [*np.flatnonzero(ends[:-1] != marks[1:]).tolist(), marks.size - 1]
-    pieces: list[tuple[Places, Places]] = []
+    pieces = [slice(0)]
     place = PAD_BYTES
-    while place + FRAME_BYTES <= stop:
+    while True:
         i = int(np.searchsorted(marks, place))
-        if i < marks.size and marks[i] == place:
-            last = breaks[bisect_left(breaks, i)] + 1
-            piece = marks[i:last], ends[i:last]
-        else:
-            piece = _sound(data, np.array([place]), stop)
-        if not piece[0].size:
+        if i == marks.size or marks[i] != place:
             break
-        pieces.append(piece)
-        place = int(piece[1][-1])
-    if not pieces:
-        return marks[:0], ends[:0]
-    return np.concatenate([m for m, _ in pieces]), np.concatenate([e for _, e in pieces])
+        pieces.append(slice(i, breaks[bisect_left(breaks, i)] + 1))
+        place = int(ends[pieces[-1].stop - 1])
+    return np.concatenate([marks[piece] for piece in pieces]), np.concatenate(
+        [ends[piece] for piece in pieces]
+    )
 
 
 def headers(data: Bytes, first: int, stop: int, limit: int) -> tuple[Places, Places]:
-    """All places from ``first`` on whose 12 bytes pass as the header of a record that ends by ``limit``."""
-    zero = data[first + 5 : stop - FOOTER_BYTES] == 0  # no length reaches 2**40: cheap, and leaves few
-    marks = np.flatnonzero(zero[:-2] & zero[1:-1] & zero[2:]) + first
-    return _sound(data, marks, limit)
+    """All places from ``first`` on whose 12 bytes pass as the header of a record that ends by ``limit``.
+
+    A first look leaves few places, also in a run of zeros: no length reaches 2**40, and none up to
+    ``LARGEST_BYTES`` has the checksum 0.
+    """
+    zero = data[first:stop] == 0
+    count = max(0, zero.size - HEADER_BYTES + 1)
+    byte = [zero[i : i + count] for i in range(HEADER_BYTES)]
+    small, unchecked = byte[5] & byte[6] & byte[7], byte[8] & byte[9] & byte[10] & byte[11]
+    marks = np.flatnonzero(small & ~unchecked)
+    return _sound(data, marks + first, limit)
 
 
 def _sound(data: Bytes, marks: Places, limit: int) -> tuple[Places, Places]:

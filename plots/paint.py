@@ -13,7 +13,7 @@ from afterrun.plots.pen import Pen
 from afterrun.plots.registry import Prepared
 from afterrun.plots.spec import End, Key, Panel, XAxis
 from afterrun.plots.strip import ROW_EM, arrange, draw_strip
-from afterrun.plots.text import legible, linear_ticks, log_ticks, step_text, tick_texts, whole_ticks
+from afterrun.plots.text import legible, linear_ticks, log_ticks, step_texts, tick_texts, whole_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -206,7 +206,7 @@ def _x_axis(ax: Axes, x: XAxis, theme: Theme) -> None:
 
     at = (whole_ticks if x.whole else linear_ticks)(x.low, x.high, theme.x_ticks)
     ax.xaxis.set_major_locator(FixedLocator(at))
-    ax.xaxis.set_major_formatter(FixedFormatter([step_text(t) for t in at]))
+    ax.xaxis.set_major_formatter(FixedFormatter(step_texts(at)))
     ax.tick_params(axis="x", length=3.0, labelbottom=True, labelsize=SMALL * theme.font_pt, pad=2.5)
     ax.set_xlabel(x.label, labelpad=2.0)
 

@@ -64,14 +64,23 @@ def _power(value: float) -> str:
 
 
 def step_text(x: float) -> str:
-    """A step or an epoch: whole numbers with separators, else two decimals; millions from 10 M on."""
+    """A step or an epoch: whole numbers with separators, else two decimals; powers of ten from 1e15 on."""
     if abs(x) >= 1e15:
         return _power(x)
-    for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
-        if abs(x) >= max(size, 1e7):
-            return f"{x / size:,.6g} {unit}".replace("-", "−")
     whole = float(x).is_integer() or abs(x) >= 1000
     return (f"{x:,.0f}" if whole else f"{x:,.2f}".rstrip("0").rstrip(".")).replace("-", "−")
+
+
+def step_texts(ticks: Sequence[float]) -> list[str]:
+    """Labels on an axis of steps: as ``step_text``, in millions (``12.5 M``) where these are shorter."""
+    largest = max(abs(t) for t in ticks)
+    gap = min((b - a for a, b in itertools.pairwise(ticks)), default=largest)
+    if largest >= 1e15:
+        return ["0" if t == 0 else _power_tick(t) for t in ticks]
+    for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
+        if largest >= max(size, 1e7) and gap >= size / 1000:
+            return ["0" if t == 0 else f"{t / size:,.6g} {unit}".replace("-", "−") for t in ticks]
+    return [step_text(t) for t in ticks]
 
 
 def count_text(count: int, noun: str) -> str:
@@ -146,6 +155,6 @@ def _even(ticks: Sequence[float]) -> bool:
 
 
 def _power_tick(value: float) -> str:
-    mantissa, exponent = f"{value:.6e}".split("e")
+    mantissa, exponent = f"{value:.12e}".split("e")
     mantissa = mantissa.rstrip("0").rstrip(".").replace("-", "−")
     return f"{mantissa}e{int(exponent)}"

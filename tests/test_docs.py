@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import click
+import polars as pl
 import pytest
 from click.testing import CliRunner
 
@@ -201,3 +202,15 @@ def test_example_figure_draws_evaluations() -> None:
     assert prepared.frame.select("layer", "x", "y").rows() == [("line", 10.0, 0.5), ("line", 20.0, 0.4)]
     assert figure.draw(prepared, Theme()).axes
     assert isinstance(figure.prepare(make_view({"train/loss": ([1], [2.0])}), []), figures.Skip)
+
+
+@pytest.mark.slow
+def test_example_of_the_readme_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    (code,) = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text("utf-8"), re.M | re.S)
+    names: dict[str, Any] = {}
+    exec(code, names)  # it is our own text
+    result = names["result"]
+    assert sorted(result.runs["run"].cast(pl.String)) == sorted(result.findings["run"].unique())
+    assert len(result.runs) == 7
+    assert len(result.figures) > 7

@@ -42,10 +42,11 @@ HEAVY = {
 FAMILIES = {"curves", "text", "traces", "counters"}
 SUBJECTS = {"curves", "gradients", "steps", "gpu", "memory", "job"}
 MACHINE = re.compile(
-    rb"(?<![\w.])/(?:" + b"|".join([b"work", b"root", b"home", b"Users"]) + rb")/\w"
-    rb"|https?://[\w.-]*(?:pypi|pythonhosted)[\w.-]*/\S|--(?:extra-)?index-" + rb"url"
+    rb"(?<![\w.])/(?:work|root)/\w|https?://[\w.-]*(?:pypi|pythonhosted)[\w.-]*/\S|--(?:extra-)?index-url"
 )
-"""Places on somebody's machine, and addresses of package indexes."""
+"""Places on a machine that builds this, and addresses of package indexes."""
+HOME = re.compile(rb"(?<![\w.])/(?:home|Users)/\w")
+"""Somebody's folder; tests make up such names as input."""
 
 
 def package_files(folder: str) -> list[Path]:
@@ -159,9 +160,15 @@ def test_no_file_names_a_machine_or_an_index() -> None:
     assert {name: hits for name, hits in found.items() if hits} == {}
 
 
-def test_machine_pattern_finds_what_it_should() -> None:
-    parts = [b"/ho", b"me/ann/runs", b" https://py", b"pi.org/simple", b" --index", b"-url"]
+def test_no_file_names_a_home() -> None:
+    found = {p.relative_to(ROOT).as_posix(): HOME.findall(p.read_bytes()) for p in repository_files()}
+    assert {name: hits for name, hits in found.items() if hits and not name.startswith("tests/")} == {}
+
+
+def test_machine_patterns_find_what_they_should() -> None:
+    parts = [b" /wo", b"rk/main", b" https://py", b"pi.org/simple", b" --index", b"-url"]
     assert len(MACHINE.findall(b"".join(parts))) == 3
+    assert len(HOME.findall(b"in /ho" + b"me/ann/runs")) == 1
 
 
 def test_constraints_pin_every_dependency() -> None:

@@ -84,8 +84,9 @@ def test_b03_two_trainings_in_one_folder(tmp_path: Path) -> None:
     steps, values = zip(*curve(a, "train/loss"), strict=True)
     assert steps == tuple(range(50)), "no zig-zag"
     assert values == pytest.approx(falling(50, 1.0), rel=1e-6), "the latest attempt is the curve"
-    (restart,) = [f for f in said(a, "restart") if f.status == "confirmed"]
-    assert restart.where.step_start == 0
+    (restart,) = said(a, "restart")
+    assert (restart.status, restart.where.step_start, restart.values["rows_redone"]) == ("possible", 0, 50)
+    assert "a second training in the same folder" in restart.title
 
 
 def test_b06_idle_ranks_leave_files_with_a_version_record_only(tmp_path: Path) -> None:
@@ -160,8 +161,9 @@ def test_b15_train_by_batch_and_valid_by_epoch_are_matched_by_wall_clock(tmp_pat
     (overfit,) = said(a, "overfit")
     assert overfit.status == "abstained", "five evaluations are too few"
     assert overfit.values["matched_by"] == "wall clock"
-    assert overfit.values["matched_points"] == 5
-    assert overfit.values["train_points_per_eval"] == 20
+    assert overfit.values["evaluations"] == 5
+    assert overfit.values["train_points_per_evaluation"] == 20
+    assert "20 batches for each epoch" in overfit.title
 
 
 # -- smoothing -----------------------------------------------------------------------------------
@@ -213,7 +215,7 @@ def test_b30_a_history_that_begins_late_says_so(tmp_path: Path) -> None:
     )
     run, a = look(text(tmp_path / "metrics.csv", "epoch,step,train/loss,val/map\n" + rows))
     assert metric(run, "train/loss")["points"] == 25
-    assert any("starts at epoch 35" in f.title for f in said(a, "incomplete"))
+    assert any("begins at step 3,500 (epoch 35)" in f.title for f in said(a, "incomplete"))
     assert not alarms(a)
 
 

@@ -55,7 +55,7 @@ def test_mistakes_are_named(tmp_path: Path, text: str, word: str) -> None:
 
 
 def test_an_unknown_variable_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="AFTERRUN_FIGURS.*did you mean 'figures'"):
+    with pytest.raises(UsageError, match=r"AFTERRUN_FIGURS.*did you mean 'figures'"):
         load(None, {}, cwd=tmp_path, env={"AFTERRUN_FIGURS": "3"})
 
 

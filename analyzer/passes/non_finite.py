@@ -12,7 +12,7 @@ import polars as pl
 from afterrun.analyzer.finding import SEVERITY_ORDER, Effect, Evidence, Finding, Severity, Where
 from afterrun.analyzer.holes import Hole, hole
 from afterrun.analyzer.prelude import Prelude, prelude
-from afterrun.analyzer.prose import count, number, percent, place
+from afterrun.analyzer.prose import count, number, place
 from afterrun.analyzer.registry import Explanation, Pass, threshold
 from afterrun.analyzer.series import Series
 from afterrun.analyzer.verdicts import abstained, refuted
@@ -159,7 +159,7 @@ class NonFinite(Pass):
                 t_start_ns=int(s.wall_ns[top.first]) if s.wall_ns is not None else None,
                 t_end_ns=int(s.wall_ns[-1 if lasting else _last_bad(s)]) if s.wall_ns is not None else None,
             ),
-            title=_title(top, role, holes[0]),
+            title=_title(top, role, holes[0], main),
             effect=Effect(
                 value=top.share_pct,
                 low=top.share_pct,
@@ -338,28 +338,12 @@ def _evidence(top: Hole, holes: list[Hole]) -> tuple[Evidence, ...]:
     return (*rows, *(h.series.evidence(h.first, "first non-finite value") for h in others))
 
 
-def _title(h: Hole, role: Role, first: Hole) -> str:
-    s, at = h.series, place(h.series, h.x)
-    share = f"{h.count:,} of {count(len(s), 'value')}"
-    if h.pattern == "always":
-        text = f"{s.tag} is {h.word} in all of its {count(len(s), 'value')}"
-    elif h.pattern == "regular":
-        text = f"{s.tag} holds {h.word} at regular places ({share}), first at {at}: cells that nobody filled"
-    elif h.pattern == "first part":
-        text = f"{s.tag} is {h.word} in its first {share} and finite from {place(s, float(s.x[h.count]))} on"
-    elif h.tail is not None:
-        begin = place(s, float(s.x[h.tail]))
-        text = (
-            f"{s.tag} is {h.word} from {begin} to the end ({count(len(s) - h.tail, 'value')} of {len(s):,})"
-        )
-        if h.tail != h.first:
-            text += f", and was so first at {at}"
-    else:
-        again = place(s, float(s.x[h.back])) if h.back is not None else ""
-        text = f"{s.tag} was {h.word} in {share} ({percent(h.share_pct)}), first at {at}; finite again at {again}"
+def _title(h: Hole, role: Role, first: Hole, main: Series | None) -> str:
+    text = h.sentence()
     if first is not h and first.x < h.x:
         text += f"; {first.series.tag} broke first, at {place(first.series, first.x)}"
-    return text + ("." if role in ("train loss", "val loss") else "; the training loss is not affected.")
+    untouched = role != "train loss" and main is not None and bool(main.finite.all())
+    return f"{text}; the training loss is finite throughout." if untouched else f"{text}."
 
 
 def _advice(severity: Severity, role: Role, top: Hole, lead: Prelude) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from afterrun.analyzer.spike_context import (
     olmo_spike_score_pct,
     zclip_points,
 )
-from afterrun.analyzer.spikes import Event, by_chance, describe, height_pct, value_of
+from afterrun.analyzer.spikes import Event, binomial_tail, describe, height_pct, tail, value_of
 from afterrun.analyzer.verdicts import abstained, refuted
 from afterrun.analyzer.view import RunView
 
@@ -56,7 +56,7 @@ class Spike(Pass):
         "the trailing window; spike where u - level > z_min s and u - level > ln(1 + rise_min_pct/100). It is back when u - level < max(2 s, a tenth of its height) "
         "five points in a row. A jump that is not back within max_share of the run is a new level and not a spike. Noise with heavy tails goes "
         "down as far as it goes up: a spike must be mirror_factor times as high as the deepest dip found by the same rule turned upside down. "
-        "An alarm needs a spike of two points or more, or one with the gradient norm far off as well, or one of lone_z_min. "
+        "An alarm needs spikes of two points or more, in a number that neighbouring noise does not explain, or one with the gradient norm far off as well, or one above lone_z_min with a gap below it. "
         "A smooth hump around the end of the learning-rate warm-up is noted and is no spike.",
         abstains="Without a training loss, with fewer than min_run_points recorded values, or when the source holds only a sample of the points and none of "
         "those is a spike.",
@@ -100,8 +100,8 @@ class Spike(Pass):
         1.5, "a spike must be this many times as high as the deepest dip of the same curve"
     )
     lone_z_min: float = threshold(
-        30.0,
-        "robust z that a spike of a single point needs for an alarm where no gradient norm confirms it",
+        10.0,
+        "robust z that a spike of a single point needs for an alarm where no gradient norm confirms it; it must stand apart from all other points too",
         unit="sd",
     )
     grad_z_min: float = threshold(
@@ -207,14 +207,21 @@ class Spike(Pass):
         }
 
     def _strong(self, s: Series, found: list[Excursion], events: list[Event]) -> int:
-        """How many are more than one far-off point; 0 where noise alone gives as many."""
+        """How many are more than the far end of the noise.
+
+        Sure are those that the gradient norm confirms and tall ones apart from all other points. Skewed
+        noise puts two high points side by side by chance: where a share q of all points stands above
+        half the limit, k of m spikes hold for a second point with the probability of a binomial tail.
+        """
+        noise = tail(s.u, self._rule(s), found)
         rare = len(found) <= RARE_SHARE * len(s.u) + 1
         sure = [
-            (rare and event.robust_z > self.lone_z_min) or (event.grad_z_at_onset or 0.0) > self.grad_z_min
+            (event.grad_z_at_onset or 0.0) > self.grad_z_min
+            or (rare and event.robust_z > self.lone_z_min and noise.apart(event.robust_z))
             for event in events
         ]
         held = [event.held_points > 1 for event in events]
-        if any(held) and not any(sure) and by_chance(s.u, self._rule(s), found) >= CHANCE:
+        if not any(sure) and binomial_tail(sum(held), len(held), noise.half) >= CHANCE:
             return 0
         return sum(a or b for a, b in zip(sure, held, strict=True))
 

@@ -151,6 +151,8 @@ def _size(effect: Effect | None) -> str:
 def _interval_note(effect: Effect | None) -> str:
     if effect is None or effect.low is None or effect.high is None:
         return ""
+    if effect.low == effect.high:
+        return effect.method
     level = f"{100 * effect.level:.0f} % interval"
     return f"{level}, {effect.method}" if effect.method else level
 

@@ -63,11 +63,15 @@ def instant(ns: int | None) -> str:
 
 
 def interval(value: float | None, low: float | None, high: float | None, unit: str = "") -> str:
-    """A value with its interval: ``18.2 % (15.1 to 21.4) above the best``; without one just the value."""
+    """A value with its interval: ``18.2 % (15.1 to 21.4) above the best``; without one just the value.
+
+    An interval of no width says nothing that the value does not.
+    """
     if value is None:
         return DASH
     head, _, rest = unit.partition(" ")
-    between = f"({number(low, 3)} to {number(high, 3)})" if low is not None and high is not None else ""
+    counted = low is None or high is None or low == high
+    between = "" if counted else f"({number(low, 3)} to {number(high, 3)})"
     return " ".join(part for part in (number(value, 3), head, between, rest) if part)
 
 

@@ -112,8 +112,14 @@ def _shown(value: Any) -> Any:
 
 
 def tied(text: str) -> str:
-    """Prose whose numbers do not part from their units at the end of a line."""
-    return re.sub(r"(?<=\d) (?=%|GPU-|GPUs?\b|steps?\b|times\b)", "\u00a0", text)
+    """Prose whose numbers do not part from their units and prepositions at the end of a line."""
+    return _TIES.sub("\u00a0", text).replace("GPU-", "GPU\u2011")
+
+
+_TIES = re.compile(
+    r"(?<=\d) (?=%|GPU-|GPUs?\b|steps?\b|times\b)"  # 18 %, 3 steps
+    r"|(?<=\bin) (?=\d)|(?<=\bstep) (?=\d)"  # in 3, step 6,400
+)
 
 
 @cache

@@ -107,7 +107,7 @@ def _facts(view: RunView, s: RunSummary) -> tuple[tuple[str, str], ...]:
         ("Steps", _span(s.first_step, s.last_step)),
         (
             "Values",
-            fmt.count(s.points) + (f" + {superseded:,} superseded by a restart" if superseded else ""),
+            fmt.count(s.points) + (f" + {superseded:,} superseded" if superseded else ""),
         ),
         ("Attempts", fmt.count(s.attempts) if s.attempts > 1 else ""),
         ("Started", fmt.instant(s.started_ns) if s.started_ns is not None else ""),
@@ -116,6 +116,7 @@ def _facts(view: RunView, s: RunSummary) -> tuple[tuple[str, str], ...]:
         ("Formats", ", ".join(s.formats)),
         ("Grouped by", s.grouped_by),
         ("Path", s.path if s.path != s.name else ""),
+        ("Notes", "; ".join(s.notes)),
     ]
     return tuple((label, text) for label, text in pairs if text)
 

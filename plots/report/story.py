@@ -50,8 +50,14 @@ STATUS_WORDS = {
 
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
-    """In the order of ``rank_order``, ties broken by what is left."""
-    return sorted(findings, key=lambda f: (*rank_order(f), f.run, f.attempt or 0, f.title))
+    """In the order of ``rank_order``; among equals the decisive codes lead, whatever their spelling."""
+    return sorted(
+        findings, key=lambda f: (*rank_order(f)[:3], _weight(f.code), *rank_order(f)[3:], f.run, f.title)
+    )
+
+
+def _weight(code: str) -> int:
+    return DECISIVE.index(code) if code in DECISIVE else len(DECISIVE)
 
 
 def _looked(findings: Sequence[Finding]) -> set[str]:
@@ -142,15 +148,19 @@ def order_runs(analysis: Analysis) -> list[str]:
     return sorted(analysis.views, key=lambda name: _run_key(analysis.views[name], by_run.get(name, [])))
 
 
-def _run_key(view: RunView, findings: Sequence[Finding]) -> tuple[int, int, int, float, int, str]:
-    alarms = [f for f in findings if f.is_alarm]
-    status = min((STATUS_ORDER[f.status] for f in alarms), default=9)
-    severity = min(
-        (SEVERITY_ORDER[f.severity] for f in alarms if STATUS_ORDER[f.status] == status), default=9
+def _run_key(view: RunView, findings: Sequence[Finding]) -> tuple[int, int, int, float, int, int, str]:
+    alarms = worst_first(f for f in findings if f.is_alarm)
+    worst = (STATUS_ORDER[alarms[0].status], SEVERITY_ORDER[alarms[0].severity]) if alarms else (9, 9)
+    codes = {f.code for f in alarms}
+    weight = min(map(_weight, codes), default=9)
+    return (
+        STATE_ORDER[state(view, findings)],
+        *worst,
+        -(run_cost(findings) or 0.0),
+        weight,
+        -len(codes),
+        view.name,
     )
-    cost = run_cost(findings) or 0.0
-    codes = len({f.code for f in alarms})
-    return (STATE_ORDER[state(view, findings)], status, severity, -cost, -codes, view.name)
 
 
 def group(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
@@ -201,9 +211,8 @@ def headline_parts(analysis: Analysis) -> tuple[str, str]:
     faulty = [name for name in order_runs(analysis) if states[name] == "faulty"]
     if not faulty:
         return _rest(states), ""
-    first = (
-        f"Something went wrong in {len(faulty):,} of {len(states):,} runs: {_kinds(analysis, faulty, by_run)}"
-    )
+    share = f"{len(faulty):,} of {len(states):,}" if len(faulty) < len(states) else f"all {len(states):,}"
+    first = f"Something went wrong in {share} runs: {_kinds(analysis, faulty, by_run)}"
     cost = _dearest(faulty, by_run)
     if cost is not None:
         first += f"; at least {fmt.gpu_time(cost)} lost"

@@ -43,6 +43,8 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     path: str
     grouped_by: str
+    notes: tuple[str, ...]
+    """How the run was formed, where that was not plain."""
     attempts: int
     outcome: str
     formats: tuple[str, ...]
@@ -99,6 +101,7 @@ def _one(view: RunView, info: RunInfo | None, findings: list[Finding]) -> RunSum
         name=view.name,
         path=info.path if info else str(row.get("path") or view.name),
         grouped_by=info.grouped_by if info else "",
+        notes=info.notes if info else (),
         attempts=info.attempts if info else attempts,
         outcome=view.outcome,
         formats=tuple(formats),

@@ -360,6 +360,9 @@ def test_another_header_names_the_rows_after_it(tmp_path: Path) -> None:
 
 # --- two ways, one result
 
+plain_word = st.sampled_from(
+    ["warmup", "r1", "-", "None", "x y", "ü", "1e", "true", "2024-01-01 00:00:00", " ", "loss_1"]
+)
 plain_number = st.one_of(
     st.floats().map(repr),
     st.floats(width=32).map(repr),
@@ -374,7 +377,8 @@ def clean_files(draw: st.DrawFn) -> str:
     width = draw(st.integers(2, 6))
     end = draw(st.sampled_from(["\n", "\r\n", "\r\r\n"]))
     delimiter = draw(st.sampled_from([",", "\t", ";", "|"]))
-    row = st.lists(plain_number, min_size=width, max_size=width)
+    cell = draw(st.sampled_from([plain_number, st.one_of(plain_number, plain_word)]))
+    row = st.lists(cell, min_size=width, max_size=width)
     rows = [[str(i), *r[1:]] for i, r in enumerate(draw(st.lists(row, min_size=1, max_size=30)))]
     header = ["step", *(f"loss_{i}" for i in range(1, width))]
     return end.join([delimiter.join(r) for r in [header, *rows]]) + end
@@ -408,11 +412,19 @@ def test_fast_and_tolerant_agree_on_rubbish(pieces: list[str], block_bytes: int)
     assert list(fast_reader.losses.notes()) == list(slow_reader.losses.notes())
 
 
-def test_plain_blocks_take_the_fast_way() -> None:
-    frame = plain_cells(b"0,1.5\r\n1,\r\n", 2, ",")
+def test_plain_numbers_take_the_fast_way() -> None:
+    frame = plain_cells(b"0,1.5\r\n1,\r\n", ("step", "loss"), ",")
     assert frame is not None
     assert frame.rows() == [(0.0, 1.5), (1.0, None)]
     assert frame.dtypes == [pl.Float64, pl.Float64]
+
+
+@pytest.mark.parametrize("data", [b"0,x\n1,\n", b"0,1e\n", "0,größe\n".encode(), b"0,1_000\n"])
+def test_plain_words_take_it_too(data: bytes) -> None:
+    frame = plain_cells(data, ("step", "loss"), ",")
+    assert frame is not None
+    assert [",".join(c or "" for c in row) for row in frame.rows()] == data.decode().splitlines()
+    assert frame.dtypes == [pl.String, pl.String]
 
 
 @pytest.mark.parametrize(
@@ -422,12 +434,21 @@ def test_plain_blocks_take_the_fast_way() -> None:
         b"0,1\n1,2,3\n",
         b"0,1\n1,2,3\n4\n",
         b'0,"1"\n',
-        b"0,x\n",
         b"0,1",
-        b"0,1e\n",
         b"\n0,1\n",
         b"0,1\r1,2\n",
+        b"0,1\n#1,2\n",
+        b"0,1\n\0,2\n",
+        b"0,1\nstep,loss\n",
+        b"0,1\nloss,step\n",
+        b"0,\xff\n",
     ],
 )
-def test_other_blocks_do_not(data: bytes) -> None:
-    assert plain_cells(data, 2, ",") is None
+def test_anything_odd_does_not(data: bytes) -> None:
+    assert plain_cells(data, ("step", "loss"), ",") is None
+
+
+def test_blank_lines_of_tabs(tmp_path: Path) -> None:
+    _, reader, lines = read_table(write(tmp_path, "step\tloss\n0\t1\n\t\n1\t2\n"))
+    assert lines == [2, 4]
+    assert reader.losses.damaged == 0

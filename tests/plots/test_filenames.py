@@ -32,7 +32,9 @@ HOSTILE = (
 DEVICES = {"con", "prn", "aux", "nul", *(f"com{i}" for i in range(10)), *(f"lpt{i}" for i in range(10))}
 
 awkward = st.text(st.sampled_from("aAbB.-_ /\\:*?<>|\0\n~$%ée\u0301训\ud800\u202e"), max_size=30)
-names = st.lists(st.one_of(st.text(max_size=200), awkward, st.sampled_from([*HOSTILE, *DEVICES])), max_size=12)
+names = st.lists(
+    st.one_of(st.text(max_size=200), awkward, st.sampled_from([*HOSTILE, *DEVICES])), max_size=12
+)
 
 
 def check(made: dict[str, str]) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import jsonschema
@@ -206,6 +209,23 @@ def test_the_report_is_complete_and_the_same_twice(tmp_path: Path) -> None:
         ("spike", ("curves",)),
     }
     assert not list(tmp_path.rglob("*.part"))
+
+
+def test_bytes_depend_on_nothing_around_the_program(tmp_path: Path) -> None:
+    """Another hash seed, time zone and locale: the same bytes (drawn by lot order of sets, clocks, separators)."""
+    script = (
+        "import pathlib, sys; from tests.plots.test_report_files import example; "
+        "from afterrun.plots.report import write_report; "
+        "write_report(example(), [], pathlib.Path(sys.argv[1]), version='0', command='x')"
+    )
+    for name, seed, zone, locale in (("one", "1", "UTC", "C"), ("two", "2", "Asia/Tokyo", "de_DE.UTF-8")):
+        env = {**os.environ, "PYTHONHASHSEED": seed, "TZ": zone, "LC_ALL": locale}
+        root = Path(__file__).parents[2]
+        subprocess.run([sys.executable, "-c", script, str(tmp_path / name)], env=env, cwd=root, check=True)
+    files = [p.relative_to(tmp_path / "one") for p in (tmp_path / "one").rglob("*.*")]
+    assert len(files) == 13
+    for path in files:
+        assert (tmp_path / "one" / path).read_bytes() == (tmp_path / "two" / path).read_bytes(), path
 
 
 def test_hostile_names_leave_the_folder_alone(tmp_path: Path) -> None:

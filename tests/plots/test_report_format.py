@@ -64,6 +64,7 @@ def test_instant_is_utc_and_survives_nonsense() -> None:
 def test_interval_stands_between_number_and_what_it_counts() -> None:
     assert fmt.interval(18.2, 15.1, 21.4, "%") == "18.2 % (15.1 to 21.4)"
     assert fmt.interval(18.2, 15.1, 21.4, "% above the best") == "18.2 % (15.1 to 21.4) above the best"
+    assert fmt.interval(50.0, 50.0, 50.0, "% of the values") == "50 % of the values"
     assert fmt.interval(0.25, None, None) == "0.250"
     assert fmt.interval(1.0, 0.5, 2.0) == "1 (0.500 to 2)"
 

@@ -301,6 +301,5 @@ def test_text_has_contrast_in_light_dark_and_print() -> None:
 
 
 def test_prose_keeps_numbers_and_units_together() -> None:
-    assert (
-        html.tied("rose 18 % in 9.1 GPU-h of 3 steps") == "rose 18\u00a0% in 9.1\u00a0GPU-h of 3\u00a0steps"
-    )
+    tied = html.tied("rose 18 % in 9.1 GPU-h from step 3 for 4 steps")
+    assert tied == "rose 18\u00a0% in\u00a09.1\u00a0GPU\u2011h from step\u00a03 for 4\u00a0steps"

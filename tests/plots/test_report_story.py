@@ -41,6 +41,14 @@ def test_the_worst_is_told_first_whatever_the_order() -> None:
     assert verdict(view(), found) == verdict(view(), found[::-1])
 
 
+def test_among_equals_the_decisive_codes_lead() -> None:
+    found = [
+        alarm("r", code, wasted_gpu_s=None, title="t")
+        for code in ("incomplete", "noisy", "overfit", "non-finite")
+    ]
+    assert verdict(view(), found) == "non-finite: t; also overfit, incomplete, noisy"
+
+
 def test_doubt_is_said() -> None:
     assert verdict(view(), [alarm("r", status="possible", title="rose")]) == "possible overfit: rose"
 
@@ -170,6 +178,13 @@ def test_headline_counts_runs_and_sums_the_dearest_finding_of_each() -> None:
     assert headline(make_analysis(parts, found)) == (
         "Something went wrong in 3 of 4 runs: overfit in 2, spike in 1; at least 15 GPU-h lost. 1 is healthy."
     )
+
+
+def test_headline_names_kinds_once_each() -> None:
+    names = [f"r{i}" for i in range(6)]
+    found = [alarm(n, code, wasted_gpu_s=None) for n, code in zip(names, "abcdef", strict=True)]
+    analysis = make_analysis([learning(n) for n in names], found)
+    assert headline(analysis) == "Something went wrong in all 6 runs: a, b, c, d and 2 more."
 
 
 def test_healthy_runs_that_are_alike_share_a_line() -> None:

@@ -16,6 +16,7 @@ from afterrun.plots.text import (
     log_ticks,
     percent_text,
     step_text,
+    step_texts,
     tick_texts,
     value_text,
     whole_ticks,
@@ -47,8 +48,7 @@ def test_values(value: float, text: str) -> None:
     [
         (12_800.0, "12,800"),
         (9_999_999.0, "9,999,999"),
-        (12_500_000.0, "12.5 M"),
-        (3e9, "3 G"),
+        (12_500_000.0, "12,500,000"),
         (2.5, "2.5"),
         (1e18, "1e18"),
         (0.0, "0"),
@@ -59,8 +59,30 @@ def test_steps(x: float, text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("ticks", "labels"),
+    [
+        ([0.0, 5000.0], ["0", "5,000"]),
+        ([0.0, 5e6, 1e7], ["0", "5 M", "10 M"]),
+        ([1e9, 1.5e9], ["1 G", "1.5 G"]),
+        ([12_500_000.0, 12_500_001.0], ["12,500,000", "12,500,001"]),
+        ([0.0, 2.5, 5.0], ["0", "2.5", "5"]),
+        ([0.0, 1e18], ["0", "1e18"]),
+    ],
+)
+def test_steps_on_an_axis(ticks: list[float], labels: list[str]) -> None:
+    assert step_texts(ticks) == labels
+
+
+@pytest.mark.parametrize(
     ("p", "text"),
-    [(4.23, "4.2 %"), (38.4, "38 %"), (0.0712, "0.071 %"), (1375.0, "1,375 %"), (-5.76, "−5.8 %"), (1e9, "1e9 %")],
+    [
+        (4.23, "4.2 %"),
+        (38.4, "38 %"),
+        (0.0712, "0.071 %"),
+        (1375.0, "1,375 %"),
+        (-5.76, "−5.8 %"),
+        (1e9, "1e9 %"),
+    ],
 )
 def test_percentages(p: float, text: str) -> None:
     assert percent_text(p) == text

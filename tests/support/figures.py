@@ -15,7 +15,9 @@ def finding(code: str, start: int | None = None, end: int | None = None, **optio
     """A finding made by hand; what is no field of it goes to ``values``."""
     fields = {"status": "confirmed", "severity": "warning", "run": "run"}
     fields |= {k: options.pop(k) for k in ("status", "severity", "run", "wasted_gpu_s") if k in options}
-    return Finding(code=code, where=Where(step_start=start, step_end=end), title=code, values=options, **fields)
+    return Finding(
+        code=code, where=Where(step_start=start, step_end=end), title=code, values=options, **fields
+    )
 
 
 def loss_view(n: int = 400, *, run: str = "run", noise: float = 0.05, seed: int = 0) -> RunView:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -83,10 +83,9 @@ def _table(*columns: str, right: tuple[str, ...] = ()) -> Any:
     table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim", pad_edge=False)
     for name in columns:
         # what is cut short can be seen whole with --json
-        overflow = "fold" if name in ("note", "why", "file") else "ellipsis"
-        table.add_column(
-            name, justify="right" if name in right else "left", overflow=overflow, no_wrap=overflow != "fold"
-        )
+        long = name in ("note", "why", "file")
+        side: Literal["left", "right"] = "right" if name in right else "left"
+        table.add_column(name, justify=side, overflow="fold" if long else "ellipsis", no_wrap=not long)
     return table
 
 

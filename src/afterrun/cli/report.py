@@ -68,7 +68,7 @@ def command(target: Path, as_json: bool, no_figures: bool, formats: str | None, 
     for fault in analysis.faults:
         err().print(plain(f"warning: {fault}"))
     if as_json:
-        sys.stdout.buffer.write(document + b"\n")
+        sys.stdout.buffer.write(document)
     else:
         _summary(analysis, target)
     return _exit_code(analysis, settings, wanted)
