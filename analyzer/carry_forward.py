@@ -40,7 +40,7 @@ def find_repeats(value: Array) -> Repeats | None:
     n = len(value)
     if n < 2 * MIN_BLOCKS:
         return None
-    starts = np.flatnonzero(np.append(True, np.diff(value) != 0))
+    starts = np.flatnonzero(np.append(True, value[1:] != value[:-1]))
     lengths = np.diff(np.append(starts, n))
     inner = lengths[1:-1]
     if len(lengths) < MIN_BLOCKS or not len(inner):

@@ -105,7 +105,7 @@ def jsonable(x: Any) -> Any:
 
 def encode(findings: list[Finding]) -> bytes:
     """Findings as a JSON array; the same findings give the same bytes."""
-    return msgspec.json.encode([jsonable(msgspec.to_builtins(f)) for f in findings])
+    return msgspec.json.encode([jsonable(msgspec.to_builtins(f, enc_hook=jsonable)) for f in findings])
 
 
 def decode(data: bytes) -> list[Finding]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from afterrun.analyzer.series import Series
 from afterrun.analyzer.stats import Array
+from afterrun.analyzer.view import Pair, RunView
 
 DROP_FACTOR = 2.0
 """A drop counts where the rate falls at least this much ..."""
@@ -87,3 +88,9 @@ class Schedule:
             if i >= 0:
                 group.append(i)
         return tuple(found)
+
+
+def schedule_beside(view: RunView, s: Series) -> Schedule | None:
+    """The learning rate on the axis of this series; None where it is not recorded or counts something else."""
+    lr = view.lr
+    return Schedule(lr) if lr is not None and Pair(train=s, val=lr).same_axis else None

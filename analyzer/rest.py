@@ -6,11 +6,13 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from afterrun.analyzer.changepoints import straight_pieces
 from afterrun.analyzer.descent import Descent, fit_descent
+from afterrun.analyzer.finding import Status
 from afterrun.analyzer.flatness import Stretch, stretch
 from afterrun.analyzer.lr_schedule import Schedule
 from afterrun.analyzer.matching import match
@@ -23,6 +25,20 @@ FIRST_SEEN = 0.2
 TENTHS = 10
 
 MIN_REST_POINTS = 10
+
+
+Kind = Literal["never moved", "stalled", "flat for long", "flat at the end"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rest:
+    """A training loss at rest."""
+
+    kind: Kind
+    status: Status
+    stretch: Stretch
+    onset_low: float | None = None
+    onset_high: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,6 +32,8 @@ class Member:
     found: Found
     prefix: str = ""
     rank: int | None = None
+    by_layout: bool = False
+    """The layout of the format itself says which run the file belongs to."""
 
     @property
     def folder(self) -> str:
@@ -124,6 +126,10 @@ def group(found: Sequence[Found], *, rule: str = "auto") -> list[Group]:
 
 def _home(member: Member, tree: _Tree) -> tuple[str, Member, list[str]]:
     """(folder of the run, member with its tag prefix and rank, rules used)."""
+    assert member.found.loader is not None
+    given = member.found.loader.home(member.found.source)
+    if given is not None:
+        return given, replace(member, by_layout=True), [f"{member.format} layout"]
     home, prefix, reasons = member.folder, "", list[str]()
     rank = _rank_of(member.stem)
     while home:
@@ -209,7 +215,10 @@ def _split_siblings(home: str, placed: Sequence[Member], reasons: list[str]) -> 
     apart: list[Group] = []
     for format_, same in by_format.items():
         folders = {m.folder for m in same}
-        whole = format_ == "tensorboard" or same[0].found.loader.snapshot or len(folders) == len(same)  # type: ignore[union-attr]  # claimed
+        loader = same[0].found.loader
+        assert loader is not None
+        alone = len(folders) == len(same)
+        whole = format_ == "tensorboard" or loader.snapshot or alone or all(m.by_layout for m in same)
         if whole:
             together += same
             continue

@@ -57,6 +57,14 @@ class Loader(ABC):
         ``head`` holds the first ``HEAD_BYTES`` bytes. Never parses the file, never raises.
         """
 
+    def home(self, source: Source) -> str | None:  # noqa: ARG002  # for formats whose layout spreads a run
+        """Folder below the root of the run that a file belongs to, where the layout of the format says it.
+
+        MLflow and DVCLive keep one file a metric, far below the folder of the run. None (the default)
+        leaves it to the rules of ``afterrun.loaders.grouping``.
+        """
+        return None
+
     @abstractmethod
     def load(self, source: Source) -> Iterator[Batch]:
         """Stream the file as batches, bounded in memory.

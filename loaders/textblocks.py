@@ -11,6 +11,7 @@ import codecs
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from afterrun.loaders.limits import MAX_LINE_BYTES
@@ -72,12 +73,17 @@ def decode(data: bytes) -> tuple[str, bool]:
         return data.decode("utf-8", "afterrun-latin1"), True
 
 
+@lru_cache(maxsize=4)
 def decode_head(head: bytes) -> str:
-    """Text of the first bytes of a file, for sniffing; never raises. The last character may be cut."""
+    """Text of the first bytes of a file, for sniffing; never raises. The last character may be cut.
+
+    Remembered, because every text format asks for the same head. Bytes that are not UTF-8 are replaced:
+    a sniffer judges the rest.
+    """
     encoding = encoding_of(head)
     if encoding.startswith("utf-16"):
         return head.decode(encoding, "ignore").removeprefix("\ufeff")
-    return decode(head.removeprefix(codecs.BOM_UTF8))[0]
+    return head.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace")
 
 
 def split_lines(text: str) -> list[str]:

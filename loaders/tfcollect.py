@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afterrun.loaders import tfevent, tfhistograms, tfsummary, tftensor
-from afterrun.loaders.protowire import WireError, float32
+from afterrun.loaders.protowire import Field, WireError, float32
 from afterrun.loaders.tfevent import Event, Value
 from afterrun.loaders.tfhistograms import Buckets, Limits
 from afterrun.loaders.tfrecord import Window
@@ -164,15 +164,19 @@ class Collector:
     def _event(self, record: int, event: Event, view: memoryview) -> None:
         self.book.learn(event)
         self.skipped.update(event.blobs)
-        if event.session is not None:
-            found = tfsummary.session(view, event.session)
-            if found is not None:
-                self.marks.append(Mark(_nanosecond(event.wall_s), event.step, *found))
-        for value in event.values:
+        for part in (event.session, *event.values):
             try:
-                self._value(record, value, view)
+                if isinstance(part, Value):
+                    self._value(record, part, view)
+                elif part is not None:
+                    self._session(event, part, view)
             except WireError:
                 self.broken += 1
+
+    def _session(self, event: Event, part: Field, view: memoryview) -> None:
+        found = tfsummary.session(view, part)
+        if found is not None:
+            self.marks.append(Mark(_nanosecond(event.wall_s), event.step, *found))
 
     def _value(self, record: int, value: Value, view: memoryview) -> None:
         plugin = self.book.plugins.get(value.tag) if value.plugin is None else value.plugin

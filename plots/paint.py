@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from afterrun.plots.theme import Theme
 
 GRID = "#E9E9E9"
+AXIS_GREY = "#8A8A8A"
+TICK_LEFT = 0
+"""matplotlib's marker of a stroke to the left."""
 LANE_FILL = "#F3F3F3"
 TITLE_SIZE = 1.3
 SMALL = 0.92
@@ -77,7 +81,7 @@ def paint(prepared: Prepared, theme: Theme, *, side: float = 0.0) -> MplFigure:
             draw_layers(ax, prepared.frame.filter(pl.col("panel") == name), prepared.roles, theme)
             draw_findings(ax, (p.mark for p in strip.placed), theme)
         lowest = _lane(pen, prepared, lanes, room) if lanes else list(axes.values())[-1]
-        _x_axis(lowest, x, theme)
+        _x_axis(pen, lowest, x, whole_ticks if x.whole else linear_ticks)
         if side:
             _side(pen, prepared, Room(edge, right, room.bottom, top), next(iter(axes.values())))
         _ends(pen, prepared, axes, room if not side else room._replace(right=right))
@@ -179,18 +183,21 @@ def _panels(pen: Pen, prepared: Prepared, ticks: Mapping[str, Ticks], room: Room
 
 
 def _y_axis(ax: Axes, panel: Panel, ticks: Ticks, theme: Theme) -> None:
-    from matplotlib.ticker import FixedFormatter, FixedLocator, NullFormatter, NullLocator  # noqa: PLC0415  # heavy
+    from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator  # noqa: PLC0415  # heavy
 
     ax.yaxis.set_major_locator(FixedLocator(ticks.at))
     ax.yaxis.set_major_formatter(FixedFormatter(ticks.text))
-    ax.yaxis.set_minor_formatter(NullFormatter())
-    ax.yaxis.set_minor_locator(FixedLocator(_minor(panel, ticks.at)) if panel.log else NullLocator())
+    ax.yaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_locator(NullLocator())
+    if panel.log:  # one artist: a Tick object each would take as long as all the data
+        minor = _minor(panel, ticks.at)
+        style = {"marker": TICK_LEFT, "ms": 1.6, "mew": 0.5, "mec": AXIS_GREY, "ls": "none", "clip_on": False}
+        ax.plot([0.0] * len(minor), minor, transform=ax.get_yaxis_transform(), **style)
     ax.tick_params(axis="y", labelsize=SMALL * theme.font_pt, pad=2.5)
     ax.grid(axis="y", color=GRID, lw=0.6, zorder=0)
     ax.set_axisbelow(True)
     if panel.zero:
-        ax.axhline(0.0, color="#8A8A8A", lw=0.8, zorder=1.7)
+        ax.axhline(0.0, color=AXIS_GREY, lw=0.8, zorder=1.7)
 
 
 def _minor(panel: Panel, major: Sequence[float]) -> list[float]:
@@ -201,13 +208,24 @@ def _minor(panel: Panel, major: Sequence[float]) -> list[float]:
     return [t for t in ticks if panel.low <= t <= panel.high and not np.isclose(t, major, rtol=1e-6).any()]
 
 
-def _x_axis(ax: Axes, x: XAxis, theme: Theme) -> None:
+def _x_axis(pen: Pen, ax: Axes, x: XAxis, ticks: Callable[[float, float, int], list[float]]) -> None:
+    """As many ticks as have room for their labels."""
     from matplotlib.ticker import FixedFormatter, FixedLocator  # noqa: PLC0415  # heavy; only drawing needs it
 
-    at = (whole_ticks if x.whole else linear_ticks)(x.low, x.high, theme.x_ticks)
+    scale = ax.get_position().width * pen.theme.width_in / (x.high - x.low)
+    at, labels = [x.low], [""]
+    for most in range(pen.theme.x_ticks, 1, -1):
+        at = ticks(x.low, x.high, most)
+        labels = step_texts(at)
+        wide = [pen.width(t, SMALL) for t in labels]
+        gaps = [
+            (b - a) * scale - (v + w) / 2 for (a, b), (v, w) in zip(pairwise(at), pairwise(wide), strict=True)
+        ]
+        if min(gaps, default=1.0) >= 0.5 * pen.theme.em:
+            break
     ax.xaxis.set_major_locator(FixedLocator(at))
-    ax.xaxis.set_major_formatter(FixedFormatter(step_texts(at)))
-    ax.tick_params(axis="x", length=3.0, labelbottom=True, labelsize=SMALL * theme.font_pt, pad=2.5)
+    ax.xaxis.set_major_formatter(FixedFormatter(labels))
+    ax.tick_params(axis="x", length=3.0, labelbottom=True, labelsize=SMALL * pen.theme.font_pt, pad=2.5)
     ax.set_xlabel(x.label, labelpad=2.0)
 
 
@@ -237,7 +255,7 @@ def _lane(pen: Pen, prepared: Prepared, lanes: Sequence[str], room: Room) -> Axe
 
 def _side(pen: Pen, prepared: Prepared, room: Room, main: Axes) -> None:
     """The side panel: bars of a histogram on the vertical axis of the main panel."""
-    from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator  # noqa: PLC0415  # heavy
+    from matplotlib.ticker import NullLocator  # noqa: PLC0415  # heavy; only drawing needs it
 
     theme = pen.theme
     part = prepared.frame.filter(pl.col("panel") == SIDE)
@@ -247,12 +265,10 @@ def _side(pen: Pen, prepared: Prepared, room: Room, main: Axes) -> None:
     ax.set_xlim(0.0, high)
     ax.set_ylim(main.get_ylim())
     draw_layers(ax, part, prepared.roles, theme)
-    at = linear_ticks(0.0, high, 4)
-    ax.xaxis.set_major_locator(FixedLocator(at))
-    ax.xaxis.set_major_formatter(FixedFormatter(tick_texts(at)))
     ax.yaxis.set_major_locator(NullLocator())
-    ax.tick_params(axis="x", labelsize=SMALL * theme.font_pt, pad=2.5)
-    ax.set_xlabel("points, %", labelpad=2.0)
+    _x_axis(
+        pen, ax, XAxis("points, %", 0.0, high), lambda low, top, most: linear_ticks(low, top, min(most, 4))
+    )
 
 
 def _ends(pen: Pen, prepared: Prepared, axes: Mapping[str, Axes], room: Room) -> None:

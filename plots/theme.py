@@ -109,6 +109,7 @@ class Theme:
             "font.family": list(font_family()),
             "font.size": self.font_pt,
             "text.parse_math": False,  # a tag may hold a dollar sign
+            "text.hinting": "none",  # glyphs where the measured widths say, and a third faster
             "text.color": ROLES["ink"],
             "axes.unicode_minus": True,
             "axes.linewidth": 0.6,

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 FORMATS = ("png", "svg", "pdf")
 
+PNG_LEVEL = 3
+"""Of zlib: half the time of the default for a tenth more bytes."""
+
 _NO_METADATA: Mapping[str, Mapping[str, None]] = {
     "png": {"Software": None},
     "svg": {"Date": None, "Creator": None},
@@ -43,8 +46,9 @@ def render(figure: MplFigure, fmt: str, theme: Theme) -> bytes:
     """
     check_format(fmt)
     out = io.BytesIO()
+    options = {"pil_kwargs": {"compress_level": PNG_LEVEL}} if fmt == "png" else {}
     with theme.context():
-        figure.savefig(out, format=fmt, dpi=theme.dpi, metadata=dict(_NO_METADATA[fmt]))
+        figure.savefig(out, format=fmt, dpi=theme.dpi, metadata=dict(_NO_METADATA[fmt]), **options)
     return out.getvalue()
 
 

@@ -5,36 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
 from afterrun.analyzer.carry_forward import real_points
 from afterrun.analyzer.descent import Descent
-from afterrun.analyzer.finding import Effect, Evidence, Finding, Status, Where, jsonable
+from afterrun.analyzer.finding import Effect, Evidence, Finding, Where, jsonable
 from afterrun.analyzer.flatness import Stretch, last_window, stretch
-from afterrun.analyzer.lr_schedule import Schedule
+from afterrun.analyzer.lr_schedule import Schedule, schedule_beside
 from afterrun.analyzer.patience import reduce_on_plateau
-from afterrun.analyzer.plateau_cause import REMEDIES, Cause, Scene, causes
-from afterrun.analyzer.prose import change_pct, count, number, percent, place
+from afterrun.analyzer.plateau_cause import REMEDIES, Scene, causes
+from afterrun.analyzer.plateau_text import lifted_title, measures, moving_title, rest_title, size
+from afterrun.analyzer.prose import count
 from afterrun.analyzer.registry import Explanation, Pass, threshold
-from afterrun.analyzer.rest import Lifted, descent_of, flat_since, lifted_by_drops, never_moved, stalled
+from afterrun.analyzer.rest import Lifted, Rest, descent_of, flat_since, lifted_by_drops, never_moved, stalled
 from afterrun.analyzer.series import Series
 from afterrun.analyzer.verdicts import abstained, refuted
 from afterrun.analyzer.view import RunView
-
-Kind = Literal["never moved", "stalled", "flat for long", "flat at the end"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rest:
-    """A training loss at rest."""
-
-    kind: Kind
-    status: Status
-    stretch: Stretch
-    onset_low: float | None = None
-    onset_high: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +82,9 @@ class Plateau(Pass):
         "a loss proven flat for so long at peak rate is 'possible' whatever its shape",
         unit="share of the run",
     )
+    flat_tolerance_pct: float = threshold(
+        1.0, "a loss that surely gained less than this in all that time is flat for long", unit="%"
+    )
     no_progress_pct: float = threshold(
         5.0,
         "a run that surely never gained more than this did not learn; 'confirmed' below half of it",
@@ -121,11 +112,11 @@ class Plateau(Pass):
                 self, view, title, (f"{self.min_points} values of {s.tag}",), {"points": len(s.y)}
             )
             return
-        schedule = Schedule(view.lr) if view.lr is not None else None
+        schedule = schedule_beside(view, s)
         descent = descent_of(view, s)
         rest = self._rest(s, schedule, descent)
         if schedule is not None:
-            for lifted in lifted_by_drops(s, schedule, self._tolerance, self.lifted_share)[:3]:
+            for lifted in lifted_by_drops(s, schedule, self._long_tolerance, self.lifted_share)[:3]:
                 yield self._note(view, s, lifted)
         if rest is None:
             yield self._at_work(view, s, descent)
@@ -135,6 +126,10 @@ class Plateau(Pass):
     @property
     def _tolerance(self) -> float:
         return math.log1p(self.tolerance_pct / 100.0)
+
+    @property
+    def _long_tolerance(self) -> float:
+        return math.log1p(self.flat_tolerance_pct / 100.0)
 
     def _rest(self, s: Series, schedule: Schedule | None, descent: Descent | None) -> Rest | None:
         no_progress = math.log1p(self.no_progress_pct / 100.0)
@@ -146,7 +141,11 @@ class Plateau(Pass):
             wall = stalled(s, descent, schedule, min_share=self.min_share, high_lr=self.high_lr)
             limit = max(self._tolerance, self.rest_share * descent.fall)
             if wall is not None and -limit < wall.low < self._tolerance and wall.high < limit:
-                sure = descent.support >= self.confirmed_support and schedule is not None
+                sure = (
+                    descent.support >= self.confirmed_support
+                    and schedule is not None
+                    and wall.p_improving > 0.05
+                )
                 return Rest(
                     kind="stalled",
                     status="confirmed" if sure else "possible",
@@ -154,16 +153,16 @@ class Plateau(Pass):
                     onset_low=descent.end_low,
                     onset_high=descent.end_high,
                 )
-        flat = flat_since(s, self._tolerance)
-        if flat is not None and schedule is not None and self._long_at_peak(s, flat, schedule):
-            return Rest(kind="flat for long", status="possible", stretch=flat)
+        long = flat_since(s, self._long_tolerance)
+        if long is not None and schedule is not None and self._long_at_peak(s, long, schedule):
+            return Rest(kind="flat for long", status="possible", stretch=long)
         last = last_window(s, self.window_share, self.window_points)
         if last.course(self._tolerance) != "flat":
             return None
         return Rest(
             kind="flat at the end",
             status="confirmed",
-            stretch=flat if flat and flat.start < last.start else last,
+            stretch=min((x for x in (flat_since(s, self._tolerance), last) if x), key=lambda x: x.start),
         )
 
     def _long_at_peak(self, s: Series, flat: Stretch, schedule: Schedule) -> bool:
@@ -174,16 +173,9 @@ class Plateau(Pass):
         """Nothing found: what the last window showed."""
         last = last_window(s, self.window_share, self.window_points)
         course = last.course(self._tolerance)
-        over = f"over the last {count(last.end - last.start, 'value')}"
-        said = {
-            "improving": f"No plateau: {s.tag} still fell {_change(s, last)} {over}.",
-            "rising": f"No plateau: {s.tag} rose {over} ({_change(s, last)}).",
-        }.get(
-            course,
-            f"No plateau shown: {s.tag} changed by {_change(s, last)} {over}, too noisy to call flat within {percent(self.tolerance_pct)}.",
-        )
+        said = moving_title(s, last, course, self.tolerance_pct)
         return refuted(
-            self, view, said, jsonable({"tag": s.tag, "course": course, **_measures(s, last, descent)})
+            self, view, said, jsonable({"tag": s.tag, "course": course, **measures(s, last, descent)})
         )
 
     def _finding(
@@ -196,7 +188,7 @@ class Plateau(Pass):
             start=start,
             end=end,
             schedule=schedule,
-            descent=None if rest.kind == "never moved" else descent,
+            descent=descent if rest.kind in ("stalled", "flat at the end") else None,
         )
         found = causes(scene)
         nothing_left = found[0].name == "converged" and rest.kind != "stalled"
@@ -215,7 +207,7 @@ class Plateau(Pass):
             "lr_share_end": None if schedule is None else float(schedule.at(np.array([end]))[0]),
             "gpu_s_at_rest": cost,
             "reduce_on_plateau_step": _scheduler_step(view),
-            **_measures(s, rest.stretch, descent),
+            **measures(s, rest.stretch, descent),
         }
         return Finding(
             code=self.code,
@@ -224,11 +216,11 @@ class Plateau(Pass):
             run=view.name,
             rank=s.rank,
             where=_where(s, rest.stretch.start, len(s.y) - 1),
-            title=_title(s, rest, found[0], values),
+            title=rest_title(s, rest, found[0], values),
             effect=Effect(
-                value=_size(s, rest.stretch.improvement),
-                low=_size(s, rest.stretch.low),
-                high=_size(s, rest.stretch.high),
+                value=size(s, rest.stretch.improvement),
+                low=size(s, rest.stretch.low),
+                high=size(s, rest.stretch.high),
                 unit="% improvement since the onset",
                 method="Theil-Sen slope on block means, Sen's interval",
             ),
@@ -249,7 +241,6 @@ class Plateau(Pass):
         flat = stretch(s, lifted.start, lifted.end)
         a, b = float(s.xf[lifted.start]), float(s.xf[lifted.end - 1])
         share = 100.0 * (b - a) / max(s.span, 1e-12)
-        ratio = lifted.lr_before / lifted.lr_after
         return Finding(
             code=self.code,
             status="confirmed",
@@ -257,10 +248,9 @@ class Plateau(Pass):
             run=view.name,
             rank=s.rank,
             where=_where(s, lifted.start, lifted.end - 1),
-            title=f"{s.tag} was flat from {place(s, a)} until the learning rate dropped {number(ratio, 2)} x at {place(s, b)}, "
-            f"then fell {percent(_size(s, lifted.fall))}: the drop could have come earlier.",
+            title=lifted_title(s, lifted),
             effect=Effect(
-                value=_size(s, lifted.fall),
+                value=size(s, lifted.fall),
                 unit="% fall within a tenth of the run after the drop",
                 method="medians",
             ),
@@ -279,8 +269,8 @@ class Plateau(Pass):
                     "share_of_run_pct": share,
                     "lr_before": lifted.lr_before,
                     "lr_after": lifted.lr_after,
-                    "fall_pct": _size(s, lifted.fall),
-                    **_measures(s, flat, None),
+                    "fall_pct": size(s, lifted.fall),
+                    **measures(s, flat, None),
                 }
             ),
         )
@@ -292,16 +282,6 @@ def _lr_evidence(lr: Series | None) -> tuple[Evidence, ...]:
     return lr.evidence(0, "first learning rate"), lr.evidence(len(lr) - 1, "last learning rate")
 
 
-def _size(s: Series, improvement: float) -> float:
-    """An improvement in percent: of the loss on a log scale, else of the range of the curve."""
-    return -change_pct(-improvement) if s.scale == "log" else 100.0 * improvement
-
-
-def _change(s: Series, part: Stretch) -> str:
-    low, high = sorted((_size(s, part.low), _size(s, part.high)))
-    return f"{percent(_size(s, part.improvement))} [{number(low, 2)}, {number(high, 2)}]"
-
-
 def _where(s: Series, first: int, last: int) -> Where:
     return Where(
         step_start=s.step_at(first),
@@ -311,35 +291,8 @@ def _where(s: Series, first: int, last: int) -> Where:
     )
 
 
-def _measures(s: Series, part: Stretch, descent: Descent | None) -> dict[str, Any]:
-    return {
-        "points": part.end - part.start,
-        "level": float(np.median(s.y[part.start : part.end])),
-        "improvement_pct": _size(s, part.improvement),
-        "improvement_low_pct": _size(s, part.low),
-        "improvement_high_pct": _size(s, part.high),
-        "p_improving": part.p_improving,
-        "stop_support": None if descent is None else descent.support,
-        "shape": None if descent is None else descent.shape if descent.support > 0 else descent.smooth_shape,
-        "earlier_fall_pct": None if descent is None else _size(s, descent.fall),
-    }
-
-
 def _scheduler_step(view: RunView) -> int | None:
     """Where torch's ReduceLROnPlateau with its defaults would have lowered the rate, on the held-out loss."""
     val = view.pick("loss", "val")
     fired = None if val is None else reduce_on_plateau(val.y)
     return None if val is None or fired is None else val.step_at(fired)
-
-
-def _title(s: Series, rest: Rest, cause: Cause, values: dict[str, Any]) -> str:
-    level = number(values["level"])
-    share = f"{values['share_of_run_pct']:.0f} %"
-    change = _change(s, rest.stretch)
-    if rest.kind == "never moved":
-        return f"{s.tag} never moved: {change} gained over {count(len(s.y), 'value')} around {level}; {cause.because}."
-    at = place(s, float(s.xf[rest.stretch.start]))
-    if rest.kind == "stalled":
-        return f"{s.tag} stopped falling at {at} and gained {change} in the remaining {share} of the run, at {level}; {cause.because}."
-    known = "" if cause.name != "unexplained" else " (cause not found)"
-    return f"{s.tag} is flat at {level} from {at} on, {share} of the run{known}: {cause.because}."

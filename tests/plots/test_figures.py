@@ -350,7 +350,9 @@ def test_a_tag_that_no_font_can_draw_gets_a_number() -> None:
 
 
 @given(
-    st.lists(st.floats(-1e150, 1e150) | st.sampled_from([math.nan, math.inf, -math.inf]), min_size=1, max_size=90),
+    st.lists(
+        st.floats(-1e150, 1e150) | st.sampled_from([math.nan, math.inf, -math.inf]), min_size=1, max_size=90
+    ),
     st.integers(-(2**62), 2**61),
     st.sampled_from([1, 7, 2**50]),
 )

@@ -41,6 +41,9 @@ FLUSH_ROWS = 1 << 20
 FLUSH_BUCKETS = 1 << 22
 """How many scalars and histogram buckets are held before they are handed on."""
 
+KINDS_NAMED = 8
+"""How many kinds of skipped values a note tells apart."""
+
 _NAME = re.compile(r"tfevents\.\d+")
 _OTHER_FORMATS = (".csv", ".json", ".txt", ".png", ".gz", ".zip", ".tar")
 _FIRST_BYTES = frozenset({0x09, 0x10, *(number << 3 | 2 for number in range(3, 11))})

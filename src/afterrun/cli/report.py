@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ def command(target: Path, as_json: bool, no_figures: bool, formats: str | None, 
     wanted = _fail_codes(settings.fail_on)
     with progress() as bar, opened(paths) as ready:
         analysis = analyse_paths(ready, settings, reading=bar("reading"), analysing=bar("analysing"))
-        document = _write(analysis, settings, target)
+        analysis, document = _write(analysis, settings, target)
     for fault in analysis.faults:
         err().print(plain(f"warning: {fault}"))
     if as_json:
@@ -74,7 +75,8 @@ def command(target: Path, as_json: bool, no_figures: bool, formats: str | None, 
     return _exit_code(analysis, settings, wanted)
 
 
-def _write(analysis: Analysis, settings: Settings, target: Path) -> bytes:
+def _write(analysis: Analysis, settings: Settings, target: Path) -> tuple[Analysis, bytes]:
+    """(the analysis with the faults of drawing, findings.json)."""
     from afterrun.plots.report import write_report  # noqa: PLC0415  # jinja2 only when something is written
 
     drawn: list[Any] = []
@@ -88,27 +90,30 @@ def _write(analysis: Analysis, settings: Settings, target: Path) -> bytes:
                 analysis.views, analysis.findings, target, formats=tuple(settings.formats), limit=limit
             )
             drawn = list(pack.drawn)
-            for fault in pack.faults:
-                err().print(plain(f"warning: {fault}"))
+            analysis = replace(analysis, faults=(*analysis.faults, *pack.faults))
         write_report(
             analysis, drawn, target, version=__version__, command=shlex.join(["afterrun", *sys.argv[1:]])
         )
-        return (target / "findings.json").read_bytes()
+        return analysis, (target / "findings.json").read_bytes()
     except OSError as error:
         raise UsageError(f"{target}: cannot be written: {error.strerror or error}") from error
 
 
 def _summary(analysis: Analysis, target: Path) -> None:
-    from afterrun.plots.report.story import most_important, order_runs, verdict  # noqa: PLC0415  # drawing side, lazy
+    from afterrun.plots.report.format import gpu_time  # noqa: PLC0415  # drawing side, lazy
+    from afterrun.plots.report.lines import lines  # noqa: PLC0415
+    from afterrun.plots.report.story import most_important  # noqa: PLC0415
 
     console = out()
-    names = order_runs(analysis)
-    width = min(max(len(printable(n)) for n in names[:MAX_LINES]), NAME_WIDTH)
-    for name in names[:MAX_LINES]:
-        line = verdict(analysis.views[name], analysis.of_run(name))
-        console.print(plain(f"{printable(name):{width}}  ", "bold") + plain(line))
-    if len(names) > MAX_LINES:
-        console.print(plain(f"… {len(names) - MAX_LINES} more runs on the page", "dim"))
+    told = lines(analysis)
+    width = min(max(len(printable(line.label)) for line in told[:MAX_LINES]), NAME_WIDTH)
+    for line in told[:MAX_LINES]:
+        cost = f"  {gpu_time(line.wasted_gpu_s)} wasted" if line.wasted_gpu_s else ""
+        console.print(
+            plain(f"{printable(line.label):{width}}  ", "bold") + plain(line.text) + plain(cost, "dim")
+        )
+    if len(told) > MAX_LINES:
+        console.print(plain(f"… {sum(len(x.runs) for x in told[MAX_LINES:])} more runs on the page", "dim"))
     worst = most_important(analysis, MOST)
     if worst:
         console.print()
