@@ -22,7 +22,7 @@ from afterrun.analyzer.stats import Array, effective_n, lag1
 BLOCKS = 100
 """Blocks whose means are fitted: enough to place an end within 1 % of the run."""
 
-MIN_BLOCKS = 20
+MIN_BLOCKS = 12
 
 SMOOTH_SHAPES = (0.0, 0.25, 0.5, 1.0, 2.0)
 """xi of curves that slow down: exponential, then power laws with exponents 4, 2, 1, 0.5."""

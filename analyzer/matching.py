@@ -8,9 +8,13 @@ from typing import Literal
 import numpy as np
 
 from afterrun.analyzer.carry_forward import real_points
+from afterrun.analyzer.prose import count
 from afterrun.analyzer.series import Series
 from afterrun.analyzer.stats import Array
 from afterrun.analyzer.view import Pair
+
+MIN_TRAIN = 3
+"""Fewer training values are no curve: some trainers write only their mean at the end."""
 
 Axis = Literal["step", "row", "wall clock"]
 
@@ -76,9 +80,10 @@ def match(pair: Pair) -> Matched | str:
     train = pair.train
     val, carried = real_points(pair.val)
     pair = Pair(train=train, val=val)
-    for series in (train, val):
-        if not len(series.y):
-            return f"finite values of {series.tag}"
+    if not len(val.y):
+        return f"finite values of {val.tag}"
+    if len(train.y) < MIN_TRAIN:
+        return f"a training curve beside {val.tag} ({train.tag} has {count(len(train.y), 'value')})"
     axis: Axis = "step" if train.has_step and val.has_step else "row"
     if len(val.y) > 1 and not pair.same_axis:
         if train.wall_ns is None or val.wall_ns is None:
@@ -88,7 +93,7 @@ def match(pair: Pair) -> Matched | str:
             )
         axis = "wall clock"
     train_x, val_x = axes(pair, axis)
-    means, count = _interval_means(train_x, train.y, val_x)
+    means, per_val = _interval_means(train_x, train.y, val_x)
     return Matched(
         pair=pair,
         axis=axis,
@@ -97,7 +102,7 @@ def match(pair: Pair) -> Matched | str:
         train=means,
         train_cost=_cost(train, means),
         val_cost=val.cost,
-        train_per_val=count,
+        train_per_val=per_val,
         carried=carried,
     )
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from afterrun.analyzer.descent import Descent
 from afterrun.analyzer.lr_schedule import Schedule
+from afterrun.analyzer.patience import reduce_on_plateau
 from afterrun.analyzer.prose import number, percent
 from afterrun.analyzer.series import Series
 from afterrun.analyzer.stats import Array, detrend
@@ -232,3 +233,10 @@ def _lr_fact(s: Scene) -> str:
     if min(start, end) > 0.99:
         return f"the learning rate stood at its peak of {number(s.schedule.peak)}"
     return f"the learning rate went from {percent(100 * start)} to {percent(100 * end)} of its peak"
+
+
+def scheduler_step(view: RunView) -> int | None:
+    """Where torch's ReduceLROnPlateau with its defaults would have lowered the rate, on the held-out loss."""
+    val = view.pick("loss", "val")
+    fired = None if val is None else reduce_on_plateau(val.y)
+    return None if val is None or fired is None else val.step_at(fired)

@@ -70,8 +70,8 @@ def moving_title(s: Series, last: Stretch, course: str, tolerance_pct: float) ->
     if course == "improving":
         return f"No plateau: {s.tag} still fell {change(s, last)} {over}."
     if course == "rising":
-        return f"No plateau: {s.tag} got worse {over} ({change(s, last)})."
+        return f"No plateau: {s.tag} got worse {over} (improvement {change(s, last)})."
     return (
-        f"No plateau shown: {s.tag} improved by {change(s, last)} {over}, "
-        f"too noisy to call flat within {percent(tolerance_pct)}."
+        f"No plateau shown: improvement of {s.tag} {over} is {change(s, last)}, "
+        f"too uncertain to call it flat within {percent(tolerance_pct)}."
     )

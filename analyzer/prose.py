@@ -20,7 +20,7 @@ def number(x: float | None, digits: int = 3) -> str:
     if x == int(x) or abs(x) >= 10**digits:
         return f"{x:,.0f}" if abs(x) < 1e12 else f"{x:.{digits - 1}e}"
     size = math.floor(math.log10(abs(x)))
-    return f"{x:.{digits - 1}e}" if size < -4 else f"{x:.{max(digits - 1 - size, 0)}f}"
+    return f"{x:.{digits - 1}e}" if size < -4 else f"{x:,.{max(digits - 1 - size, 0)}f}"
 
 
 def percent(x: float) -> str:

@@ -21,6 +21,12 @@ FIT_POINTS = 240
 RISE_SHARES = (0.125, 0.25, 0.5, 0.75)
 """Parts of the rise up to which the onset is fitted."""
 
+STEP_SHARE = 0.67
+"""Part of the rise that one jump must make, as medians on both sides see it."""
+
+POINT_SHARE = 0.4
+"""Part of the rise that must lie between two neighbouring points of a jump."""
+
 CHI2_95 = 3.841
 """95 % quantile of chi-square with one degree of freedom: the profile interval of the onset."""
 
@@ -99,9 +105,12 @@ def onset(u: Array, r: Rise) -> Onset:
     """
     fits = [_corner(u, r, share) for share in RISE_SHARES]
     at = fits[RISE_SHARES.index(0.5)][1]
+    jump = _jump(u, r, at)
+    if jump is not None:
+        return Onset(at=jump, low=jump - 1, high=jump, step=True)
     grain = len(u) // (2 * BLOCKS)
     low, high = min(at - grain, *(f[0] for f in fits)), max(at + grain, *(f[2] for f in fits))
-    return Onset(at=at, low=max(low, 0), high=min(high, len(u) - 1), step=_is_step(u, r, at))
+    return Onset(at=at, low=max(low, 0), high=min(high, len(u) - 1), step=False)
 
 
 def _corner(u: Array, r: Rise, share: float) -> tuple[int, int, int]:
@@ -137,15 +146,17 @@ def _two_lines(t: Array, y: Array, corners: Array) -> tuple[Array, Array]:
     return np.asarray(((y - fit) ** 2).sum(axis=1), dtype=np.float64), np.asarray(fit, dtype=np.float64)
 
 
-def _is_step(u: Array, r: Rise, at: int) -> bool:
-    """Whether two thirds of the rise are one jump near the onset."""
+def _jump(u: Array, r: Rise, at: int) -> int | None:
+    """The first point after one jump near ``at`` that makes two thirds of the rise; None for a climb."""
     n = len(u)
     reach = max(3, n // 50)
     near = range(max(3, at - 2 * reach), min(n - 3, at + 2 * reach) + 1)
     if not near:
-        return False
+        return None
     jumps = [float(np.median(u[i : i + reach]) - np.median(u[max(0, i - reach) : i])) for i in near]
-    jump = int(np.argmax(jumps))
-    i = near[jump]
+    # medians on both sides see the jump from some way off; the point itself is where it happens
+    best = near[int(np.argmax(jumps))]
+    i = max(range(max(1, best - reach), min(n - 1, best + reach) + 1), key=lambda k: u[k] - u[k - 1])
     sharp = float(np.median(u[i : i + 3]) - np.median(u[max(0, i - 3) : i]))
-    return min(sharp, jumps[jump]) > 0.67 * r.height
+    whole = min(sharp, max(jumps)) > STEP_SHARE * r.height
+    return i if whole and u[i] - u[i - 1] > POINT_SHARE * r.height else None

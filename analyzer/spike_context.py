@@ -30,7 +30,8 @@ def olmo_spike_score_pct(y: Array) -> float:
     n = np.arange(len(y))
     first = np.maximum(n - OLMO_WINDOW, 0)
     held = np.maximum(n - first, 1)
-    centred = y - (np.mean(y) if len(y) else 0.0)  # keeps the sums of squares small
+    centred = y - np.median(y) if len(y) else y
+    centred = centred / (np.max(np.abs(centred), initial=0.0) or 1.0)  # sums of squares stay exact and finite
     total, squares = (np.concatenate([[0.0], np.cumsum(centred**k)]) for k in (1, 2))
     mean = (total[n] - total[first]) / held
     sd = np.sqrt(np.maximum((squares[n] - squares[first]) / held - mean**2, 0.0))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afterrun.analyzer.stats import Array, effective_n, noise_scale, running_median, trend
+from afterrun.analyzer.stats import Array, effective_n, noise_scale, running_median, theil_sen_slope, trend
 
 WINDOW_SHARE = 0.07
 """Running median over max(3, 7 %) of the evaluations."""
@@ -30,9 +30,12 @@ class Turn:
     high: int
     """First and last index that cannot be told from the minimum (its interval)."""
     rise: float
-    """End level minus level around the minimum."""
+    """Level of the end minus level around the minimum: what is tested, careful and a little low."""
     se: float
     """Standard error of ``rise``, widened for autocorrelation."""
+    height: float
+    """From the line through the start of the tail to the line through its end: what is reported."""
+    height_se: float
     p_up: float
     """One-sided p value of a rising trend after the minimum."""
     sigma: float
@@ -52,7 +55,8 @@ def turning_point(cost: Array, *, skip: int = 0) -> Turn:
     n = len(cost)
     k = max(3, round(WINDOW_SHARE * n) | 1)
     smooth = running_median(cost, k)
-    best = int(np.argmin(smooth))
+    lowest = np.flatnonzero(smooth == smooth.min())
+    best = int(lowest[np.argmin(cost[lowest])])
     tail = cost[best:]
     r1 = _wander(tail)
     sigma = noise_scale(cost[min(skip, n - 3) :]) / math.sqrt((6.0 - 8.0 * r1 + 2.0 * r1 * r1) / 6.0)
@@ -62,7 +66,27 @@ def turning_point(cost: Array, *, skip: int = 0) -> Turn:
     se = MEDIAN_SE * sigma * math.sqrt(2.0 / max(1.0, effective_n(q, r1)))
     near = np.flatnonzero(smooth <= smooth[best] + sigma / math.sqrt(k))
     p_up = trend(tail).p_up if len(tail) >= 4 else 1.0
-    return Turn(smooth, best, int(near[0]), int(near[-1]), rise, se, p_up, sigma, n - 1 - best)
+    return Turn(
+        smooth=smooth,
+        best=best,
+        low=int(near[0]),
+        high=int(near[-1]),
+        rise=rise,
+        se=se,
+        height=_end_of_line(tail[-q:]) - _end_of_line(tail[:q][::-1]),
+        # a line fitted to q points is known at its end to 2 sigma / sqrt(q)
+        height_se=2.0 * sigma * math.sqrt(2.0 / max(1.0, effective_n(q, r1))),
+        p_up=p_up,
+        sigma=sigma,
+        after=n - 1 - best,
+    )
+
+
+def _end_of_line(y: Array) -> float:
+    """Value at the last point of the Theil-Sen line through y."""
+    t = np.arange(len(y), dtype=np.float64)
+    slope = theil_sen_slope(t, y)
+    return float(np.median(y - slope * t) + slope * t[-1])
 
 
 def _wander(tail: Array) -> float:

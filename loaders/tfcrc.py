@@ -33,10 +33,14 @@ def masked(crc: Crcs) -> Crcs:
     return (crc >> np.uint32(15) | crc << np.uint32(17)) + np.uint32(_MASK)
 
 
+def as_stored(crc: int) -> bytes:
+    """One CRC as it stands in the file: masked, little endian."""
+    return (((crc >> 15 | crc << 17) + _MASK) & 0xFFFF_FFFF).to_bytes(4, "little")
+
+
 def has_crc(content: bytes, stored: bytes) -> bool:
-    """Whether this is the masked CRC of the content, little endian."""
-    crc: int = google_crc32c.value(content)
-    return ((crc >> 15 | crc << 17) + _MASK) & 0xFFFF_FFFF == int.from_bytes(stored, "little")
+    """Whether these four bytes are the CRC of the content as it is stored."""
+    return as_stored(google_crc32c.value(content)) == stored
 
 
 def of_lengths(lengths: Places) -> Crcs:

@@ -25,6 +25,9 @@ SIMPLE, OLD_HISTOGRAM, IMAGE, HISTO, AUDIO, TENSOR = 2, 3, 4, 5, 6, 8
 
 _PAYLOADS = frozenset({SIMPLE, OLD_HISTOGRAM, IMAGE, HISTO, AUDIO, TENSOR})
 
+_WIRES = {1: FIXED64, 2: VARINT, **dict.fromkeys(range(3, 11), BYTES)}
+"""Wire types of the fields of ``Event``."""
+
 _BLOBS = {4: "graph", 6: "log message", 8: "run-metadata record", 9: "graph"}
 """Fields of ``Event`` that are counted and skipped."""
 
@@ -59,13 +62,13 @@ def parse(view: memoryview, at: int, end: int) -> Event:
     """Find the parts of the event ``view[at:end]``; fields may stand in any order. Raises ``WireError``."""
     event = Event()
     for part in fields(view, at, end):
-        number, wire = part.number, part.wire
-        if number == 1 and wire == FIXED64:
+        number = part.number
+        if part.wire != _WIRES.get(number, part.wire):
+            raise WireError(f"field {number} of an event has the wrong type")
+        if number == 1:
             event.wall_at, event.wall_s = part.at, float64(view, part.at)
-        elif number == 2 and wire == VARINT:
+        elif number == 2:
             event.step_at, event.step = part.at, signed(part.value)
-        elif wire != BYTES:
-            _refuse_known(number)
         elif number == 5:
             event.values += [
                 _value(view, item)
@@ -79,11 +82,6 @@ def parse(view: memoryview, at: int, end: int) -> Event:
         elif number in _BLOBS:
             event.blobs.append(_BLOBS[number])
     return event
-
-
-def _refuse_known(number: int) -> None:
-    if number <= 10:
-        raise WireError(f"field {number} of an event has the wrong type")
 
 
 def _value(view: memoryview, item: Field) -> Value:

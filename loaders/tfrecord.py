@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from io import FileIO
 
+import google_crc32c
 import numpy as np
 
-from afterrun.loaders.tfcrc import has_crc, masked, of_lengths, of_strings
+from afterrun.loaders.tfcrc import as_stored, has_crc, masked, of_lengths, of_strings
 from afterrun.loaders.tfwide import Bytes, Places, load, words
 
 HEADER_BYTES = 12
@@ -88,14 +89,28 @@ class RecordFile:
         self._file.seek(0)
         return self._file.read(len(magic)) == magic
 
+    def claimed_at(self, at: int) -> int | None:
+        """The length that a header at this file offset claims, None if there is no sound one."""
+        self._file.seek(at)
+        return claimed(self._file.read(HEADER_BYTES))
+
+    def is_intact(self, at: int, end: int) -> bool:
+        """Whether the payload of the record at these file offsets has the checksum behind it."""
+        self._file.seek(at + HEADER_BYTES)
+        crc = 0
+        left = end - FOOTER_BYTES - at - HEADER_BYTES
+        while left > 0 and (part := self._file.read(min(left, WINDOW_BYTES))):
+            crc = google_crc32c.extend(crc, part)
+            left -= len(part)
+        return as_stored(crc) == self._file.read(FOOTER_BYTES)
+
     def load(self, at: int) -> tuple[Bytes, int]:
         """Bytes from file offset ``at`` on, and the place where they stop.
 
         The byte at ``at`` is ``data[PAD_BYTES]``. A sound record that begins there is inside as a whole,
         unless it is larger than ``LARGEST_BYTES``.
         """
-        self._file.seek(at)
-        length = claimed(self._file.read(HEADER_BYTES))
+        length = self.claimed_at(at)
         framed = 0 if length is None or length > LARGEST_BYTES else length + FRAME_BYTES
         count = min(self.size - at, max(WINDOW_BYTES, framed))
         if count + 2 * PAD_BYTES > self._buffer.size:

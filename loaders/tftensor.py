@@ -139,9 +139,10 @@ def width(layout: str) -> int:
 
 def widen(raw: NDArray[np.uint8], layout: str) -> Numbers:
     """Bytes of whole numbers, end to end, as float64."""
-    if layout == BFLOAT16:  # the upper half of a float32
-        return (raw.view("<u2").astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
-    return raw.view(layout).astype(np.float64)
+    with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
+        if layout == BFLOAT16:  # the upper half of a float32
+            return (raw.view("<u2").astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
+        return raw.view(layout).astype(np.float64)
 
 
 def _from_content(view: memoryview, part: Field, layout: str) -> Numbers:

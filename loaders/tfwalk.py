@@ -31,6 +31,9 @@ WASTE_FACTOR, WASTE_BYTES = 4, 64 << 20
 """How many bytes of false records may be checksummed, for each byte of the file and at least, before
 lengths are trusted again: a file made of false headers must not cost the square of its size."""
 
+_SIZES_KEPT = 1000
+"""The last sizes of records, whose median tells how many fill a stretch that cannot be read."""
+
 
 def checking(file: RecordFile, at: int = 0) -> Iterator[Window]:
     """The records from an offset on, every payload checked, with a way through any damage."""
@@ -49,6 +52,7 @@ class _Walk:
         self.done = at
         self.allowance = WASTE_FACTOR * file.size + WASTE_BYTES
         self._dirty = False
+        self._sizes = np.empty(0, np.int64)
 
     def step(self, at: int) -> Window:
         """The records of the window at file offset ``at``."""
@@ -68,7 +72,8 @@ class _Walk:
     def _records(self, gaps: _Gaps, stop: int, shift: int) -> int | None:
         """Keep what is intact; returns where to load again if a record runs past the window."""
         marks, ends = headers(gaps.data, PAD_BYTES, stop, self.file.size - shift)
-        gaps.typical = float(np.median(ends - marks)) if marks.size else 0.0
+        self._sizes = np.concatenate([self._sizes, ends - marks])[-_SIZES_KEPT:]
+        gaps.typical = float(np.median(self._sizes)) if self._sizes.size else 0.0
         place = max(self.done - shift, PAD_BYTES)
         inside = int(np.count_nonzero(ends <= stop))
         if self.done == place + shift and gaps.keep_run(place, marks[:inside], ends[:inside]):
@@ -81,15 +86,15 @@ class _Walk:
             if end > stop and mark > PAD_BYTES:
                 return int(mark + shift)
             whole = end <= stop
-            good = whole and gaps.is_intact(mark, end)
-            if whole and not good and self.allowance > 0:
+            good = gaps.is_intact(mark, end) if whole else self.file.is_intact(mark + shift, end + shift)
+            if not good and self.allowance > 0:
                 self.allowance -= end - mark
                 continue
             gaps.close(self.done - shift, mark)
-            if good:
+            if good and whole:
                 gaps.keep(mark, end)
             else:
-                gaps.give_up(mark, end, oversize=not whole)
+                gaps.give_up(mark, end, oversize=good)
             place, self.done, self._dirty = end, end + shift, False
         return None
 
@@ -133,7 +138,7 @@ class _Gaps:
         self._kept.append(np.array([[mark, end]]))
 
     def give_up(self, mark: int, end: int, *, oversize: bool) -> None:
-        """Pass over a record whose length is taken at its word."""
+        """Pass over a record that is too large to keep, or damaged with a length taken at its word."""
         self.oversize += oversize
         self.lost += not oversize
         self.lost_bytes += 0 if oversize else end - mark

@@ -169,12 +169,21 @@ def load_wide(path: Path, rule: AxisRule | None = None) -> Iterator[Batch]:
     yield from WideTable(TableReader(path), rule).batches()
 
 
+Bands = Mapping[str, tuple[pl.Series | None, pl.Series | None]]
+"""Tag -> lowest and highest of the values that each aggregated value stands for."""
+
+
 def melt(
-    values: Mapping[str, pl.Series], axes: AxisColumns, keep: NDArray[np.bool_], first_seq: int
+    values: Mapping[str, pl.Series],
+    axes: AxisColumns,
+    keep: NDArray[np.bool_],
+    first_seq: int,
+    bands: Bands | None = None,
 ) -> pl.DataFrame:
     """Long ``metrics`` rows of numeric columns: one for each value that is not null, row-major.
 
-    ``values``: tag -> Float64 of equal length; ``keep``: rows that count; ``seq`` begins at ``first_seq``.
+    ``values``: tag -> Float64 of equal length; ``keep``: rows that count; ``seq`` begins at ``first_seq``;
+    ``bands`` become ``low`` and ``high``.
     """
     table = pl.DataFrame(dict(values))
     grid = table.to_numpy()
@@ -195,6 +204,12 @@ def melt(
     ):
         if axis is not None:
             frame[name] = axis.gather(rows)
+    if bands:
+        none = pl.repeat(None, len(keep), dtype=pl.Float64, eager=True)
+        for i, name in enumerate(("low", "high")):
+            columns = [bands.get(tag, (None, None))[i] for tag in values]
+            ends = pl.DataFrame([(none if c is None else c).alias(str(k)) for k, c in enumerate(columns)])
+            frame[name] = pl.Series(_numbers(ends)[rows, cols]).fill_nan(None)
     return pl.DataFrame(frame)
 
 

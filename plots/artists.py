@@ -43,7 +43,10 @@ def _smooth(ax: Axes, part: pl.DataFrame, role: str, theme: Theme) -> None:
 
 def _line(ax: Axes, part: pl.DataFrame, role: str, theme: Theme) -> None:
     few = len(part) <= MARKED_POINTS
-    style: dict[str, Any] = {"marker": "o", "ms": theme.marker_pt, "mec": "white", "mew": 0.5} if few else {}
+    every = -(-len(part) // theme.markers)
+    style: dict[str, Any] = (
+        {"marker": "o", "ms": theme.marker_pt, "mec": "white", "mew": 0.5, "markevery": every} if few else {}
+    )
     ax.plot(part["x"], part["y"], color=theme.colour(role), lw=0.75 * theme.line_pt, zorder=3.4, **style)
     if not few:
         _lonely(ax, part, theme.colour(role), theme)
@@ -117,16 +120,8 @@ def _fill(ax: Axes, part: pl.DataFrame, role: str, theme: Theme) -> None:
 
 
 def _bar(ax: Axes, part: pl.DataFrame, role: str, theme: Theme) -> None:
-    low, high = part["low"].to_numpy(), part["high"].to_numpy()
-    ax.barh(
-        low,
-        part["x_end"],
-        height=high - low,
-        align="edge",
-        color=theme.tint(role, 0.45),
-        edgecolor="white",
-        lw=0.3,
-    )
+    edges = np.append(part["low"].to_numpy(), part["high"][-1])
+    ax.stairs(part["x_end"], edges, orientation="horizontal", fill=True, facecolor=theme.tint(role, 0.45))
 
 
 _LAYERS: Mapping[str, Callable[[Any, pl.DataFrame, str, Any], None]] = {

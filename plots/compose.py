@@ -51,7 +51,7 @@ def curve_keys(s: Series, role: str, number: int, *, band: bool) -> list[Key]:
     if smoothing is None or not is_smoothed(s):
         return [Key("line" if len(s.y) <= MARKED_POINTS else "smooth", role, f"{tag}, {points}")]
     keys = [
-        Key("smooth", role, f"{tag}, EWMA over {smoothing.window_points:,.0f} points"),
+        Key("smooth", role, f"{tag}, EWMA over {min(smoothing.window_points, len(s.y)):,.0f} points"),
         Key("raw", role, f"all {points}"),
     ]
     if band and s.sigma > 0:
@@ -103,7 +103,16 @@ def split_words(curves: Sequence[Series]) -> str:
 
 def run_title(view: RunView, what: str) -> str:
     """``run: what``, the run named harmlessly and no longer than the line allows."""
-    return f"{display_name(view.name, max(24, TITLE_CHARS - len(what)))}: {what}"
+    return f"{short_path(display_name(view.name, 1000), max(24, TITLE_CHARS - len(what)))}: {what}"
+
+
+def short_path(name: str, limit: int) -> str:
+    """A path of at most ``limit`` characters that keeps its end, which tells runs apart: ``…/lr-3e-4/seed1``."""
+    if len(name) <= limit:
+        return name
+    parts = name.split("/")
+    kept = next((k for k in range(1, len(parts)) if len("/".join(parts[k:])) + 2 <= limit), None)
+    return display_name(parts[-1], limit) if kept is None else "…/" + "/".join(parts[kept:])
 
 
 def marked_sentence(texts: Sequence[str]) -> str:

@@ -34,11 +34,6 @@ def safe_names(names: Iterable[str]) -> dict[str, str]:
         digits *= 2  # two hashes begin alike, or a name imitates one
 
 
-def safe_name(name: str) -> str:
-    """The safe name of one name alone; see ``safe_names``."""
-    return safe_names([name])[name]
-
-
 def _stem(name: str) -> str:
     """The readable part: NFC, unsafe stretches as one hyphen, no dot or hyphen at the ends."""
     stem = _UNSAFE.sub("-", unicodedata.normalize("NFC", name)).strip("-.")

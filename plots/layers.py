@@ -20,7 +20,7 @@ from afterrun.analyzer.view import Pair
 from afterrun.loaders.names import metric_of
 from afterrun.plots.decimate import envelope, merge_close, segments
 from afterrun.plots.spec import Panel, XAxis, rows
-from afterrun.plots.text import display_name
+from afterrun.plots.text import display_name, step_text
 
 RAW_LIMIT = 3000
 """Points of a raw curve at most: more than one lowest and one highest point a pixel column of a page figure."""
@@ -42,6 +42,9 @@ LOG_FACTOR = 10.0
 LANE_MERGE = 0.004
 """Non-finite stretches closer than this share of the axis are one mark."""
 
+SHADED_SHARE = 0.4
+"""A replaced stretch is tinted up to this share of the axis; a tint of most of the panel says nothing."""
+
 OFF_SCALE = 20.0
 """On a linear axis, points further out than this many times the central 98 % are left off it."""
 
@@ -59,6 +62,11 @@ class Axis(NamedTuple):
         """What stands under the axis."""
         return {"order": "write order", "hours": "hours since start"}.get(self.kind, self.kind)
 
+    def say(self, x: float) -> str:
+        """A place on the axis in words: ``2,990``, ``epoch 3.5``, ``0.8 h``, ``row 12``."""
+        form = {"epoch": "epoch {}", "hours": "{} h", "order": "row {}"}.get(self.kind, "{}")
+        return form.format(step_text(x))
+
     def of(self, s: Series) -> Array:
         """The axis at all points of the series, shape (n,)."""
         if self.kind == "epoch" and s.epoch is not None:
@@ -69,10 +77,23 @@ class Axis(NamedTuple):
 
     def window(self, curves: Sequence[Series]) -> XAxis:
         """The axis over everything that is drawn, with a little air."""
-        ends = [x for s in curves for x in (self.of(s)[[0, -1]])]
+        ends = [x for s in curves for x in (*self.of(s)[[0, -1]], *self._replaced(s))]
         low, high = float(min(ends)), float(max(ends))
         pad = (high - low) * 0.015 or max(0.5, abs(low) * 1e-6)
         return XAxis(self.label, low - pad, high + pad, whole=self.kind in ("step", "order"))
+
+    def _replaced(self, s: Series) -> list[float]:
+        """The ends of what a restart replaced: it may have come further than what survives."""
+        lost = superseded(s)
+        return [] if lost.is_empty() or self.kind != "step" else [float(lost["step"][i]) for i in (0, -1)]
+
+
+def superseded(s: Series) -> pl.DataFrame:
+    """Rows that a restart replaced, with a step and a finite value, ordered by step."""
+    if not s.superseded:
+        return s.frame.clear()
+    known = pl.col("superseded") & pl.col("step").is_not_null() & pl.col("value").is_finite()
+    return s.frame.filter(known).sort("step", maintain_order=True)
 
 
 def hours(wall_ns: npt.NDArray[np.int64], start_ns: int) -> Array:
@@ -147,23 +168,21 @@ def line_rows(panel: str, s: Series, axis: Axis) -> pl.DataFrame:
     return raw_rows(panel, s, axis).with_columns(pl.lit("line").alias("layer"))
 
 
-def superseded_rows(panel: str, s: Series, axis: Axis) -> list[pl.DataFrame]:
-    """What a restart replaced: one dashed line an attempt, smoothed as the curve is, over a grey stretch.
+def superseded_rows(panel: str, s: Series, axis: Axis, window: XAxis) -> list[pl.DataFrame]:
+    """What a restart replaced: one dashed line an attempt, smoothed as the curve is.
 
-    Only where steps say where it lay.
+    Over a grey stretch where it is short enough to stand out. Only where steps say where it lay.
     """
-    if not s.superseded or axis.kind != "step":
-        return []
-    lost = s.frame.filter(
-        pl.col("superseded") & pl.col("step").is_not_null() & pl.col("value").is_finite()
-    ).sort("attempt", "step", maintain_order=True)
-    made = []
-    for part in lost.partition_by("attempt", maintain_order=True):
+    made: list[pl.DataFrame] = []
+    if axis.kind != "step":
+        return made
+    for part in superseded(s).partition_by("attempt", maintain_order=True):
         x, y = part["step"].to_numpy().astype(np.float64), part["value"].to_numpy()
         if s.smoothing is not None and is_smoothed(s) and (s.scale != "log" or y.min() > 0):
             y = value_at(s, ewma(s.to_work(y), s.smoothing.alpha))
+        if 0 < x[-1] - x[0] <= SHADED_SHARE * (window.high - window.low):
+            made.append(rows(panel, "shade", "superseded", [x[0]], x_end=[x[-1]]))
         kept = envelope(x, y, SMOOTH_LIMIT)
-        made.append(rows(panel, "shade", "superseded", [x[0]], x_end=[x[-1]]))
         made.append(rows(panel, "superseded", f"{s.tag}#{part['attempt'][0]}", x[kept], y=y[kept]))
     return made
 

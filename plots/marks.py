@@ -16,7 +16,7 @@ from afterrun.analyzer.series import Series
 from afterrun.analyzer.view import RunView
 from afterrun.plots.layers import Axis, hours, same_count
 from afterrun.plots.spec import Mark
-from afterrun.plots.text import count_text, display_name, step_text
+from afterrun.plots.text import count_text, display_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ def _alone(finding: Finding, placer: Placer) -> Mark:
     x = None if start is None else placer.place(start, finding)
     if x is None:
         return _mark(finding, _words(finding, "", placer), "note", ())
-    words = _words(finding, step_text(x), placer)
+    words = _words(finding, placer.axis.say(x), placer)
     x_end = placer.place(end, finding) if end is not None and finding.code in SPANS else None
     if x_end is not None and x_end > x:
         return _mark(finding, words, "span", (x, x_end), shaded=finding.code not in UNSHADED)
@@ -129,7 +129,7 @@ def _together(findings: Sequence[Finding], placer: Placer) -> Mark:
     found = {x for f in findings for step in _places(f) if (x := placer.place(step, f)) is not None}
     places, worst = tuple(sorted(found)), findings[0]
     if len(places) == 1:
-        return _mark(worst, _words(worst, step_text(places[0]), placer), "points", places)
+        return _mark(worst, _words(worst, placer.axis.say(places[0]), placer), "points", places)
     count = len(places) or sum(max(len(_places(f)), 1) for f in findings)
     return _mark(worst, count_text(count, _TOGETHER[worst.code]), "points" if places else "note", places)
 

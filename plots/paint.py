@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -12,9 +11,10 @@ import polars as pl
 from afterrun.plots.artists import draw_findings, draw_layers, key_artists
 from afterrun.plots.pen import Pen
 from afterrun.plots.registry import Prepared
-from afterrun.plots.spec import End, Key, Panel, XAxis
+from afterrun.plots.scales import SMALL, Ticks, x_axis, y_axis, y_ticks
+from afterrun.plots.spec import End, Key, XAxis
 from afterrun.plots.strip import ROW_EM, arrange, draw_strip
-from afterrun.plots.text import legible, linear_ticks, log_ticks, step_texts, tick_texts, whole_ticks
+from afterrun.plots.text import legible, linear_ticks, whole_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,15 +22,8 @@ if TYPE_CHECKING:
 
     from afterrun.plots.theme import Theme
 
-GRID = "#E9E9E9"
-AXIS_GREY = "#8A8A8A"
-TICK_LEFT = 0
-"""matplotlib's marker of a stroke to the left."""
 LANE_FILL = "#F3F3F3"
 TITLE_SIZE = 1.3
-SMALL = 0.92
-"""Ticks, legend and end labels, as a share of the theme's type size."""
-
 LINE_EM = 1.5
 LANE_EM = 1.3
 X_AXIS_EM = 3.4
@@ -48,20 +41,13 @@ class Room(NamedTuple):
     top: float
 
 
-class Ticks(NamedTuple):
-    """Places and labels on a vertical axis."""
-
-    at: list[float]
-    text: list[str]
-
-
 def paint(prepared: Prepared, theme: Theme, *, side: float = 0.0) -> MplFigure:
     """The figure. ``side`` is the share of the width given to a side panel, 0 for none."""
     with theme.context():
         figure = theme.figure()
         pen = Pen(figure, theme)
         total = sum(p.share for p in prepared.panels)
-        ticks = {p.name: _y_ticks(p, theme, p.share / total) for p in prepared.panels}
+        ticks = {p.name: y_ticks(p, theme, p.share / total) for p in prepared.panels}
         lanes = prepared.frame.filter(pl.col("layer") == "lane")["name"].unique(maintain_order=True).to_list()
         left = _left_margin(pen, ticks, lanes)
         right = theme.width_in - _right_margin(pen, prepared.ends)
@@ -81,19 +67,12 @@ def paint(prepared: Prepared, theme: Theme, *, side: float = 0.0) -> MplFigure:
             draw_layers(ax, prepared.frame.filter(pl.col("panel") == name), prepared.roles, theme)
             draw_findings(ax, (p.mark for p in strip.placed), theme)
         lowest = _lane(pen, prepared, lanes, room) if lanes else list(axes.values())[-1]
-        _x_axis(pen, lowest, x, whole_ticks if x.whole else linear_ticks)
+        x_axis(pen, lowest, x, whole_ticks if x.whole else linear_ticks)
         if side:
             _side(pen, prepared, Room(edge, right, room.bottom, top), next(iter(axes.values())))
         _ends(pen, prepared, axes, room if not side else room._replace(right=right))
         draw_strip(strip, pen, top)
         return figure
-
-
-def _y_ticks(panel: Panel, theme: Theme, share: float) -> Ticks:
-    most = max(3, min(theme.y_ticks, round(1.6 * theme.y_ticks * share)))
-    make = log_ticks if panel.log else linear_ticks
-    at = make(panel.low, panel.high, most)
-    return Ticks(at, tick_texts(at))
 
 
 def _left_margin(pen: Pen, ticks: Mapping[str, Ticks], lanes: Sequence[str]) -> float:
@@ -165,7 +144,7 @@ def _panels(pen: Pen, prepared: Prepared, ticks: Mapping[str, Ticks], room: Room
             ax.set_yscale("log")
         ax.set_xlim(prepared.x.low, prepared.x.high)
         ax.set_ylim(panel.low, panel.high)
-        _y_axis(ax, panel, ticks[panel.name], pen.theme)
+        y_axis(ax, panel, ticks[panel.name], pen.theme)
         label_x = (
             room.left - max(pen.width(t, SMALL) for g in ticks.values() for t in g.text) - 1.5 * pen.theme.em
         )
@@ -180,53 +159,6 @@ def _panels(pen: Pen, prepared: Prepared, ticks: Mapping[str, Ticks], room: Room
         )
         ax.tick_params(axis="x", length=0, labelbottom=False)
     return made
-
-
-def _y_axis(ax: Axes, panel: Panel, ticks: Ticks, theme: Theme) -> None:
-    from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator  # noqa: PLC0415  # heavy
-
-    ax.yaxis.set_major_locator(FixedLocator(ticks.at))
-    ax.yaxis.set_major_formatter(FixedFormatter(ticks.text))
-    ax.yaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_locator(NullLocator())
-    if panel.log:  # one artist: a Tick object each would take as long as all the data
-        minor = _minor(panel, ticks.at)
-        style = {"marker": TICK_LEFT, "ms": 1.6, "mew": 0.5, "mec": AXIS_GREY, "ls": "none", "clip_on": False}
-        ax.plot([0.0] * len(minor), minor, transform=ax.get_yaxis_transform(), **style)
-    ax.tick_params(axis="y", labelsize=SMALL * theme.font_pt, pad=2.5)
-    ax.grid(axis="y", color=GRID, lw=0.6, zorder=0)
-    ax.set_axisbelow(True)
-    if panel.zero:
-        ax.axhline(0.0, color=AXIS_GREY, lw=0.8, zorder=1.7)
-
-
-def _minor(panel: Panel, major: Sequence[float]) -> list[float]:
-    low, high = int(np.floor(np.log10(panel.low))), int(np.ceil(np.log10(panel.high)))
-    if high - low > 6:
-        return []
-    ticks = [f * 10.0**e for e in range(low, high + 1) for f in range(1, 10)]
-    return [t for t in ticks if panel.low <= t <= panel.high and not np.isclose(t, major, rtol=1e-6).any()]
-
-
-def _x_axis(pen: Pen, ax: Axes, x: XAxis, ticks: Callable[[float, float, int], list[float]]) -> None:
-    """As many ticks as have room for their labels."""
-    from matplotlib.ticker import FixedFormatter, FixedLocator  # noqa: PLC0415  # heavy; only drawing needs it
-
-    scale = ax.get_position().width * pen.theme.width_in / (x.high - x.low)
-    at, labels = [x.low], [""]
-    for most in range(pen.theme.x_ticks, 1, -1):
-        at = ticks(x.low, x.high, most)
-        labels = step_texts(at)
-        wide = [pen.width(t, SMALL) for t in labels]
-        gaps = [
-            (b - a) * scale - (v + w) / 2 for (a, b), (v, w) in zip(pairwise(at), pairwise(wide), strict=True)
-        ]
-        if min(gaps, default=1.0) >= 0.5 * pen.theme.em:
-            break
-    ax.xaxis.set_major_locator(FixedLocator(at))
-    ax.xaxis.set_major_formatter(FixedFormatter(labels))
-    ax.tick_params(axis="x", length=3.0, labelbottom=True, labelsize=SMALL * pen.theme.font_pt, pad=2.5)
-    ax.set_xlabel(x.label, labelpad=2.0)
 
 
 def _lane(pen: Pen, prepared: Prepared, lanes: Sequence[str], room: Room) -> Axes:
@@ -266,7 +198,7 @@ def _side(pen: Pen, prepared: Prepared, room: Room, main: Axes) -> None:
     ax.set_ylim(main.get_ylim())
     draw_layers(ax, part, prepared.roles, theme)
     ax.yaxis.set_major_locator(NullLocator())
-    _x_axis(
+    x_axis(
         pen, ax, XAxis("points, %", 0.0, high), lambda low, top, most: linear_ticks(low, top, min(most, 4))
     )
 

@@ -58,29 +58,14 @@ class Pen:
 
         self.figure.add_artist(Line2D(xs, ys, transform=self.figure.dpi_scale_trans, **style))
 
-    def box(self, x: float, y: float, width: float, height: float, colour: str) -> None:
-        """A filled rectangle from its lower left corner."""
-        from matplotlib.patches import Rectangle  # noqa: PLC0415  # heavy; only drawing needs it
-
-        self.figure.add_artist(
-            Rectangle(
-                (x, y),
-                width,
-                height,
-                transform=self.figure.dpi_scale_trans,
-                facecolor=colour,
-                edgecolor="none",
-            )
-        )
-
 
 @lru_cache(maxsize=4096)
 def _width_points(line: str, points: float, bold: bool) -> float:
     """Width in points as the vector back ends set it; a little air covers the hinting of the pixel ones."""
     from matplotlib.font_manager import FontProperties  # noqa: PLC0415  # heavy; only drawing needs it
-    from matplotlib.textpath import TextToPath  # noqa: PLC0415
+    from matplotlib.textpath import TextToPath  # noqa: PLC0415  # as above
 
-    from afterrun.plots.theme import font_family  # noqa: PLC0415
+    from afterrun.plots.theme import font_family  # noqa: PLC0415  # asks matplotlib for its fonts
 
     if not line:
         return 0.0

@@ -15,29 +15,14 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MplFigure
 
-BLUE, GREEN, ORANGE, PURPLE, SKY, YELLOW, BLACK = (
-    "#0072B2",
-    "#009E73",
-    "#E69F00",
-    "#CC79A7",
-    "#56B4E9",
-    "#F0E442",
-    "#000000",
-)
-VERMILLION = "#D55E00"
-"""The eighth Okabe-Ito colour is kept for findings, so that it always means *look here*."""
+SERIES_COLOURS = ("#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#F0E442")
+"""Okabe & Ito (2008): blue, green, purple, sky, orange, black, yellow. More series than these are grey."""
 
-SERIES_COLOURS = (BLUE, GREEN, PURPLE, SKY, ORANGE, BLACK, YELLOW)
-"""Okabe & Ito (2008), told apart with any colour vision; more series than these are grey."""
+VERMILLION = "#D55E00"
+"""Their eighth colour is kept for findings, so that it always means *look here*."""
 
 ROLES: Mapping[str, str] = {
-    "train": BLUE,
-    "val": GREEN,
-    "val2": PURPLE,
-    "val3": SKY,
-    "val4": ORANGE,
-    "val5": BLACK,
-    "val6": YELLOW,
+    **dict(zip(("train", "val", "val2", "val3", "val4", "val5", "val6"), SERIES_COLOURS, strict=True)),
     "other": "#9A9A9A",
     "accent": VERMILLION,
     "quiet": "#6E6E6E",
@@ -77,6 +62,8 @@ class Theme:
     line_pt: float = 1.7
     thin_pt: float = 0.7
     marker_pt: float = 4.2
+    markers: int = 80
+    """Points of a line that are marked at most; of more, every second or third."""
     x_ticks: int = 8
     y_ticks: int = 7
     strip_rows: int = 4
@@ -152,7 +139,7 @@ class Theme:
     def figure(self) -> MplFigure:
         """An empty figure of this size with an Agg canvas; pyplot and its global state are never touched."""
         from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415  # heavy, as above
-        from matplotlib.figure import Figure as MplFigure  # noqa: PLC0415
+        from matplotlib.figure import Figure as MplFigure  # noqa: PLC0415  # as above
 
         figure = MplFigure(figsize=(self.width_in, self.height_in), dpi=self.dpi, facecolor="white")
         FigureCanvasAgg(figure)
@@ -180,6 +167,7 @@ def paper(columns: int = 1) -> Theme:
         line_pt=1.1 if one else 1.3,
         thin_pt=0.4,
         marker_pt=2.6 if one else 3.2,
+        markers=24 if one else 50,
         x_ticks=4 if one else 7,
         y_ticks=5,
         strip_rows=3 if one else 4,

@@ -8,7 +8,7 @@ import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -46,7 +46,7 @@ def render(figure: MplFigure, fmt: str, theme: Theme) -> bytes:
     """
     check_format(fmt)
     out = io.BytesIO()
-    options = {"pil_kwargs": {"compress_level": PNG_LEVEL}} if fmt == "png" else {}
+    options: dict[str, Any] = {"pil_kwargs": {"compress_level": PNG_LEVEL}} if fmt == "png" else {}
     with theme.context():
         figure.savefig(out, format=fmt, dpi=theme.dpi, metadata=dict(_NO_METADATA[fmt]), **options)
     return out.getvalue()

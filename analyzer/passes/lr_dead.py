@@ -170,7 +170,8 @@ def _alive_title(lr: Series, onset: float | None, share: float) -> str:
     peak = number(Schedule(lr).peak)
     if onset is None:
         return f"The learning rate is alive to the end: peak {peak}, last {number(float(lr.y[-1]))}."
-    return f"The learning rate (peak {peak}) comes to its end at {place(lr, onset)}, for the last {percent(100.0 * share)} of the run only."
+    length = f"for the last {percent(100.0 * share)} of the run" if share > 0.0 else "its last record"
+    return f"The learning rate (peak {peak}) ends where the run ends: at {place(lr, onset)}, {length}."
 
 
 def _title(lr: Series, onset: float, values: dict[str, Any]) -> str:

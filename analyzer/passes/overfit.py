@@ -12,7 +12,8 @@ from afterrun.analyzer.early_stop import Replay
 from afterrun.analyzer.finding import Effect, Evidence, Finding, Status, Where, jsonable
 from afterrun.analyzer.generalisation import Assessment, assess, compared, measures, other_metrics
 from afterrun.analyzer.matching import Matched, match
-from afterrun.analyzer.prose import change_pct, number, percent, place
+from afterrun.analyzer.overfit_text import drift_title, few_title, healthy_title, overfit_title
+from afterrun.analyzer.prose import count, number, percent, place
 from afterrun.analyzer.registry import Explanation, Pass, threshold
 from afterrun.analyzer.verdicts import abstained, refuted
 from afterrun.analyzer.view import Pair, RunView
@@ -94,7 +95,12 @@ class Overfit(Pass):
             )
         held = next((s for s in view.lead if s.split in ("val", "test") and s.better and len(s.y)), None)
         if held is not None:
-            hint = view.map_hint(held.metric or "loss", "train")
+            train = view.train_loss
+            hint = (
+                view.map_hint(held.metric or "loss", "train")
+                if train is None
+                else f"--pair '{train.tag}={held.tag}'"
+            )
             title = f"Overfitting: {held.tag} has no training curve to stand beside."
             return abstained(
                 self, view, title, (f"the training curve of {held.metric}: {hint}",), {"val_tag": held.tag}
@@ -114,7 +120,7 @@ class Overfit(Pass):
         if n >= self.min_evals:
             return None
         said = " ".join(f"{remark}." for remark in matched.remarks)
-        title = f"Overfitting: {n} evaluations of {pair.val.tag}, {self.min_evals} are needed. {said}".strip()
+        title = f"Overfitting: {count(n, 'evaluation')} of {pair.val.tag}, {self.min_evals} are needed{few_title(matched)}. {said}".strip()
         return abstained(
             self,
             view,
@@ -142,14 +148,14 @@ class Overfit(Pass):
         }
         course = found.train.course
         if status == "refuted":
-            return refuted(self, view, _healthy_title(found, self.min_after), jsonable(values))
+            return refuted(self, view, healthy_title(found, self.min_after), jsonable(values))
         if course == "rising" or (course == "flat" and not found.train.at_floor):
             cause = "divergence" if course == "rising" else "val-drift"
-            title = _not_overfit_title(found, cause)
+            title = drift_title(found, cause)
             return refuted(self, view, title, jsonable({**values, "reason": cause}))
         if course == "unclear" and not found.train.at_floor:
             if status == "possible":  # two weak signs are none
-                return refuted(self, view, _healthy_title(found, self.min_after), jsonable(values))
+                return refuted(self, view, healthy_title(found, self.min_after), jsonable(values))
             status = "possible"
         return self._finding(view, found, status, values)
 
@@ -158,7 +164,7 @@ class Overfit(Pass):
         replay = Replay(view, m)
         last = len(m.val) - 1
         table = replay.patience_table()
-        low, high = turn.rise - 1.96 * turn.se, turn.rise + 1.96 * turn.se
+        low, high = turn.height - 1.96 * turn.height_se, turn.height + 1.96 * turn.height_se
         return Finding(
             code=self.code,
             status=status,
@@ -171,13 +177,13 @@ class Overfit(Pass):
                 t_start_ns=m.wall_at(turn.best),
                 t_end_ns=m.wall_at(last),
             ),
-            title=_title(found),
+            title=overfit_title(found),
             effect=Effect(
-                value=found.size(turn.rise),
+                value=found.size(turn.height),
                 low=found.size(low),
                 high=found.size(high),
                 unit=f"{found.unit} worse than the best level".strip(),
-                method="medians of the end and of the minimum, normal interval from the noise between evaluations",
+                method="lines through start and end of the tail, normal interval from the noise of an evaluation",
             ),
             evidence=_evidence(found),
             parameters=self.parameters(),
@@ -190,63 +196,6 @@ class Overfit(Pass):
 def _rank(view: RunView, pair: Pair) -> tuple[bool, bool, bool]:
     given = (pair.train.tag, pair.val.tag) in view.pairs_given
     return (not given, pair.val.metric != "loss", pair.val.split == "test")
-
-
-def _rise(found: Assessment) -> str:
-    value = found.size(found.turn.rise)
-    if found.val.scale == "log":
-        return f"rose {percent(value)}"
-    if found.val.scale == "logit":
-        return f"fell {number(value, 2)} points"
-    return f"got worse by {number(value)}"
-
-
-def _lowest(found: Assessment) -> str:
-    m, best = found.matched, found.turn.best
-    value = measures(found)["smoothed_best_value"]
-    return f"{number(value)} at {place(found.val, float(m.x[best]))}"
-
-
-def _train(found: Assessment) -> str:
-    m, leg = found.matched, found.train
-    tag = m.pair.train.tag
-    if leg.at_floor:
-        return f"{tag} had nothing left to learn ({number(float(m.train[-1]))})"
-    if leg.course == "unclear":
-        return f"{tag} is too noisy to tell its course"
-    if m.pair.train.scale == "log":
-        change = change_pct(leg.change)
-        return f"{tag} {'fell' if change < 0 else 'rose'} {percent(abs(change))}"
-    return f"{tag} went from {number(float(m.train[found.turn.best]))} to {number(float(m.train[-1]))}"
-
-
-def _title(found: Assessment) -> str:
-    m = found.matched
-    end = place(found.val, float(m.x[-1]))
-    remarks = "".join(f" ({remark})" for remark in m.remarks)
-    return f"{found.val.tag} {_rise(found)} from its best, {_lowest(found)}, to {end} while {_train(found)}{remarks}."
-
-
-def _not_overfit_title(found: Assessment, cause: str) -> str:
-    why = (
-        "both got worse: a divergence"
-        if cause == "divergence"
-        else "training stood still: drift of the validation side"
-    )
-    return f"No overfitting: {found.val.tag} {_rise(found)} from its best, {_lowest(found)}, but {_train(found)}; {why}."
-
-
-def _healthy_title(found: Assessment, min_after: int) -> str:
-    m, turn = found.matched, found.turn
-    n = len(m.val)
-    if turn.after < min_after:
-        return f"No overfitting: {found.val.tag} was still at its best near the end ({_lowest(found)}, {turn.after} of {n} evaluations before the end)."
-    if turn.rise <= found.least_rise:
-        return f"No overfitting: {found.val.tag} stayed at its best level, {_lowest(found)}, for the last {turn.after} of {n} evaluations."
-    return (
-        f"No overfitting shown: {found.val.tag} ends {number(found.size(turn.rise), 2)} {found.unit} from its best, {_lowest(found)}, "
-        f"which its noise or an uneven course explains (p = {number(turn.p_up, 2)})."
-    )
 
 
 def _evidence(found: Assessment) -> tuple[Evidence, ...]:

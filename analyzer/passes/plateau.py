@@ -14,8 +14,7 @@ from afterrun.analyzer.descent import Descent
 from afterrun.analyzer.finding import Effect, Evidence, Finding, Where, jsonable
 from afterrun.analyzer.flatness import Stretch, last_window, stretch
 from afterrun.analyzer.lr_schedule import Schedule, schedule_beside
-from afterrun.analyzer.patience import reduce_on_plateau
-from afterrun.analyzer.plateau_cause import REMEDIES, Scene, causes
+from afterrun.analyzer.plateau_cause import REMEDIES, Scene, causes, scheduler_step
 from afterrun.analyzer.plateau_text import lifted_title, measures, moving_title, rest_title, size
 from afterrun.analyzer.prose import count
 from afterrun.analyzer.registry import Explanation, Pass, threshold
@@ -23,6 +22,9 @@ from afterrun.analyzer.rest import Lifted, Rest, descent_of, flat_since, lifted_
 from afterrun.analyzer.series import Series
 from afterrun.analyzer.verdicts import abstained, refuted
 from afterrun.analyzer.view import RunView
+
+STILL_FALLING_P = 0.01
+"""A stretch that surely still falls, however little, is not confirmed as a stall."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +40,8 @@ class Plateau(Pass):
         "A loss that is flat because the schedule ended or because nothing is left to learn is reported as information, not as a problem.",
         rule="Three questions. Did it ever move? If the whole curve surely gained less than no_progress_pct: 'never moved'. Did it run into a wall? L = c + A (1 + xi t / s)^(-1/xi) is fitted "
         "to the training loss and its held-out curve together: xi >= 0 slows down smoothly (exponential, power law, any mixture of them), xi < 0 stops at a finite step. "
-        "The stop must be more likely (2 ln of the likelihood ratio above possible_support or confirmed_support), last min_share of the run with a learning rate above high_lr of its peak, "
-        "and gain no more than rest_share of the earlier fall. Is it proven flat (95 % interval of the Theil-Sen slope on block means within tolerance_pct over the stretch) for flat_share of the run at peak rate? "
+        "The stop must be more likely (2 ln of the likelihood ratio above possible_support or confirmed_support), leave at least min_share of the run after it with a learning rate above high_lr of its peak, "
+        "and gain no more than rest_share of the earlier fall. Is it proven flat (95 % interval of the Theil-Sen slope on block means within flat_tolerance_pct over the whole stretch) for flat_share of the run at peak rate? "
         "Then the last window, max(window_share, window_points, but at most a third of the points), is tested for equivalence in the same way. The cause is read from learning rate, gradient norm, parameters and shape.",
         abstains="Without a training loss or with fewer than min_points values. Without a learning rate a stall is at most 'possible'.",
         confused_with="The flat end of a cosine or linear schedule, convergence, a power law that goes on falling slowly, noise that hides a slow fall, a value repeated on every row.",
@@ -59,7 +61,7 @@ class Plateau(Pass):
     )
 
     min_points: int = threshold(
-        20, "values of the training loss below which the pass abstains", unit="points"
+        12, "values of the training loss below which the pass abstains", unit="points"
     )
     window_points: int = threshold(200, "least length of the last window", unit="points")
     window_share: float = threshold(0.2, "least length of the last window", unit="share of the points")
@@ -144,7 +146,7 @@ class Plateau(Pass):
                 sure = (
                     descent.support >= self.confirmed_support
                     and schedule is not None
-                    and wall.p_improving > 0.05
+                    and wall.p_improving > STILL_FALLING_P
                 )
                 return Rest(
                     kind="stalled",
@@ -206,7 +208,7 @@ class Plateau(Pass):
             "lr_share_start": None if schedule is None else float(schedule.at(np.array([start]))[0]),
             "lr_share_end": None if schedule is None else float(schedule.at(np.array([end]))[0]),
             "gpu_s_at_rest": cost,
-            "reduce_on_plateau_step": _scheduler_step(view),
+            "reduce_on_plateau_step": scheduler_step(view),
             **measures(s, rest.stretch, descent),
         }
         return Finding(
@@ -289,10 +291,3 @@ def _where(s: Series, first: int, last: int) -> Where:
         t_start_ns=s.wall_at(first),
         t_end_ns=s.wall_at(last),
     )
-
-
-def _scheduler_step(view: RunView) -> int | None:
-    """Where torch's ReduceLROnPlateau with its defaults would have lowered the rate, on the held-out loss."""
-    val = view.pick("loss", "val")
-    fired = None if val is None else reduce_on_plateau(val.y)
-    return None if val is None or fired is None else val.step_at(fired)

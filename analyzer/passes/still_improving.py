@@ -47,7 +47,7 @@ class StillImproving(Pass):
     )
 
     min_points: int = threshold(
-        20, "values of the training loss below which the pass abstains", unit="points"
+        12, "values of the training loss below which the pass abstains", unit="points"
     )
     window_points: int = threshold(200, "least length of the last window", unit="points")
     window_share: float = threshold(0.2, "least length of the last window", unit="share of the points")
@@ -117,7 +117,9 @@ class StillImproving(Pass):
         tag, change = values["tag"], _text(values, "train")
         over = f"over the last {count(values['window_points'], 'value')}"
         if status == "refuted":
-            return f"Not improving any more: {tag} changed by {change} {over}."
+            sure = values["train_improvement_high_pct"] < self.train_tolerance_pct
+            head = "Not improving any more" if sure else "No sure improvement"
+            return f"{head}: {over}, {tag} gained {change}."
         lr = values["lr_last_pct_of_peak"]
         if lr is not None and lr < self.ended_lr_pct:
             return f"{tag} improved by {change} {over}, but the learning rate has ended ({number(lr, 2)} % of its peak)."
@@ -129,11 +131,15 @@ class StillImproving(Pass):
     def _finding(
         self, view: RunView, s: Series, part: Stretch, status: Status, values: dict[str, Any]
     ) -> Finding:
-        held = ""
+        held = (
+            ": a longer run would have gone lower"
+            if status == "confirmed"
+            else ": a longer run might have gone lower"
+        )
         if values["val_status"] in ("confirmed", "possible"):
-            held = f", {values['val_tag']} {_text(values, 'val')}"
+            held = f", {values['val_tag']} by {_text(values, 'val')}{held}"
         elif values["val_status"] == "refuted":
-            held = f", {values['val_tag']} no longer does"
+            held = f", but {values['val_tag']} no longer surely does"
         return Finding(
             code=self.code,
             status=status,
@@ -146,7 +152,7 @@ class StillImproving(Pass):
                 t_start_ns=s.wall_at(part.start),
                 t_end_ns=s.wall_at(len(s.y) - 1),
             ),
-            title=f"{s.tag} still improved by {_text(values, 'train')} over the last {count(values['window_points'], 'value')}{held}: a longer run would have gone lower.",
+            title=f"{s.tag} still improved by {_text(values, 'train')} over the last {count(values['window_points'], 'value')}{held}.",
             effect=Effect(
                 value=values["train_improvement_pct"],
                 low=values["train_improvement_low_pct"],

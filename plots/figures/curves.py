@@ -77,7 +77,7 @@ class Curves(Figure):
         roles = roles_of(curves)
         window = axis.window(curves)
         marks = marks_of(findings, self.codes, Placer(axis, curves, view))
-        parts = [r for s in curves for r in superseded_rows(PANEL, s, axis)]
+        parts = [r for s in curves for r in superseded_rows(PANEL, s, axis, window)]
         for s in curves:
             parts += curve_rows(PANEL, s, axis, band=s is lead)
         values = [f["y"].to_numpy() for f in parts if f["layer"][0] != "band"]

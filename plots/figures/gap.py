@@ -18,7 +18,7 @@ from afterrun.plots.marks import Placer, marks_of
 from afterrun.plots.paint import paint
 from afterrun.plots.registry import Figure, Prepared, Skip
 from afterrun.plots.spec import End, Key, Mark, Panel, rows, stack
-from afterrun.plots.text import count_text, display_name, step_text, value_text
+from afterrun.plots.text import count_text, display_name, value_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MplFigure
@@ -120,7 +120,7 @@ def _patience(findings: Sequence[Finding], placer: Placer) -> list[Mark]:
                 return [
                     Mark(
                         "",
-                        f"patience {PATIENCE} stops at {step_text(x)}",
+                        f"patience {PATIENCE} stops at {placer.axis.say(x)}",
                         "flag",
                         (x,),
                         "quiet",
@@ -135,16 +135,14 @@ def _prepared(matched: Matched, findings: Sequence[Finding], placer: Placer) -> 
     curves, roles = [train, val], ["train", "val"]
     curve, window, interval = gap_curve(matched, axis), axis.window(curves), _interval(findings, placer)
     best = int(np.argmin(matched.val_cost))
-    best_text = f"best {value_text(float(matched.val[best]))}"
-    if axis.kind != "order":
-        best_text += f" at {axis.label.partition(' ')[0]} {step_text(float(curve.x[best]))}"
+    best_text = f"best {value_text(float(matched.val[best]))} at {'step ' * (axis.kind == 'step')}{axis.say(float(curve.x[best]))}"
     drawn = [r for s in curves for r in curve_rows(TOP, s, axis, band=False)]
     keys = [k for i in (0, 1) for k in curve_keys(curves[i], roles[i], i + 1, band=False)]
     keys.append(Key("best", "ink", best_text))
     parts: list[pl.DataFrame] = []
     if interval is not None:
         parts += [rows(p, "shade", "onset", [interval[0]], x_end=[interval[1]]) for p in (TOP, GAP)]
-        keys.append(Key("shade", "accent", f"onset, {step_text(interval[0])} to {step_text(interval[1])}"))
+        keys.append(Key("shade", "accent", f"onset, {axis.say(interval[0])} to {axis.say(interval[1])}"))
     parts += [
         *drawn,
         rows(TOP, "best", "best", curve.x[[best]], y=matched.val[[best]]),
@@ -162,7 +160,7 @@ def _prepared(matched: Matched, findings: Sequence[Finding], placer: Placer) -> 
     )
     return Prepared(
         frame=stack(parts),
-        title=run_title(placer.view, f"{split_words(curves)} {label}, and the gap between them"),
+        title=run_title(placer.view, f"gap between {split_words(curves)} {label}"),
         note=_note(matched, curve),
         alt=_alt(matched, curve, best_text, marks),
         x=window,
@@ -188,7 +186,8 @@ def _note(matched: Matched, curve: GapCurve) -> str:
     held = split_words([matched.pair.val]) or "held out"
     first, second = ("training", held) if matched.pair.val.better == "max" else (held, "training")
     unit = {"%": ", in % of training", "pp": ", in percentage points"}.get(curve.unit, "")
-    remarks = "; ".join(["", *matched.remarks])
+    remarks = "; matched by wall clock" if matched.axis == "wall clock" else ""
+    remarks += f"; {count_text(len(matched.val), 'real evaluation')}" if matched.carried else ""
     return f"gap: {first} minus {second}, the mean since the last evaluation{unit}{remarks}"
 
 

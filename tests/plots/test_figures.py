@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from afterrun.plots.compose import short_path
 from afterrun.plots.registry import Figure, Prepared, Skip, figures
 from afterrun.plots.spec import FRAME
 from afterrun.plots.theme import SCREEN, paper
@@ -103,6 +105,39 @@ def test_what_a_restart_replaced_is_drawn_apart() -> None:
     assert layer(made, "shade").select("x", "x_end").rows() == [(3.0, 4.0)]
     assert layer(made, "line")["y"].to_list() == [5.0, 4.0, 3.1, 2.8, 2.5]
     assert made.keys[-1].text == "2 points done again"
+
+
+def test_a_replaced_attempt_that_came_further_is_in_sight() -> None:
+    view = make_view(
+        {"loss": ([1, 2, 30, 1, 2], [5.0, 4.0, 3.0, 5.0, 4.5])},
+        attempt={"loss": [1, 1, 1, 2, 2]},
+        superseded={"loss": [True, True, True, False, False]},
+    )
+    made = prepared(CURVES, view)
+    assert made.x.high > 30
+    assert layer(made, "superseded")["x"].to_list() == [1.0, 2.0, 30.0]
+    assert layer(made, "shade").is_empty()  # it would be all of the panel
+
+
+def test_curves_without_steps_lie_on_their_epochs() -> None:
+    view = make_view(
+        {"train/loss": (range(6), [6.0, 5.0, 4.0, 3.0, 2.0, 1.0]), "val/loss": (range(2), [4.0, 2.0])}
+    )
+    epochs = pl.Series([0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 1.0, 2.0])
+    metrics = view.tables.metrics.with_columns(epoch=epochs, step=pl.lit(None, pl.Int64))
+    made = prepared(CURVES, replace(view, tables=replace(view.tables, metrics=metrics)))
+    assert made.x.label == "epoch"
+    assert layer(made, "line").filter(pl.col("name") == "train/loss")["x"].to_list() == epochs[:6].to_list()
+    assert layer(made, "line").filter(pl.col("name") == "val/loss")["x"].to_list() == [1.0, 2.0]
+
+
+def test_curves_without_steps_and_epochs_lie_in_write_order() -> None:
+    view = make_view({"loss": ([7, 8, 9], [3.0, 2.0, 1.0])})
+    metrics = view.tables.metrics.with_columns(step=pl.lit(None, pl.Int64))
+    made = prepared(CURVES, replace(view, tables=replace(view.tables, metrics=metrics)), finding("restart"))
+    assert made.x.label == "write order"
+    assert layer(made, "line")["x"].to_list() == [0.0, 1.0, 2.0]
+    assert made.marks[0].shape == "note"
 
 
 def test_evaluations_repeated_on_every_row_are_drawn_once() -> None:
@@ -260,6 +295,18 @@ def test_nothing_to_draw_is_said_with_the_reason(figure: Figure, curves: dict, w
     assert why in made.reason
 
 
+@pytest.mark.parametrize(
+    ("name", "limit", "shown"),
+    [
+        ("runs/vit/seed1", 24, "runs/vit/seed1"),
+        ("experiments/vision/vit-b16/lr-3e-4/seed1", 24, "…/vit-b16/lr-3e-4/seed1"),
+        ("a/" + "x" * 40, 24, "x" * 11 + "…" + "x" * 12),
+    ],
+)
+def test_a_long_path_keeps_its_end(name: str, limit: int, shown: str) -> None:
+    assert short_path(name, limit) == shown
+
+
 # what is drawn
 
 EVERY = [
@@ -349,23 +396,37 @@ def test_a_tag_that_no_font_can_draw_gets_a_number() -> None:
     assert made.keys[0].text == "tag 1, 2 points"
 
 
-@given(
-    st.lists(
-        st.floats(-1e150, 1e150) | st.sampled_from([math.nan, math.inf, -math.inf]), min_size=1, max_size=90
-    ),
-    st.integers(-(2**62), 2**61),
-    st.sampled_from([1, 7, 2**50]),
-)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_any_values_can_be_drawn_without_a_warning(values: list[float], start: int, stride: int) -> None:
-    steps = [start + i * stride for i in range(len(values))]
-    view = make_view(
-        {"train/loss": (steps, values), "val/loss": (steps, values[::-1]), "lr": (steps, values)}
-    )
+holes = st.sampled_from([math.nan, math.inf, -math.inf])
+wide = st.lists(st.floats(-1e150, 1e150) | holes, min_size=1, max_size=90)
+plain = st.lists(st.floats(1e-6, 1e9) | st.just(0.0) | holes, min_size=1, max_size=90)
+steps = st.tuples(st.integers(-(2**62), 2**61), st.sampled_from([1, 7, 2**50]))
+
+
+def draw_all(curves: dict[str, object], *found: object) -> None:
+    view = make_view(curves)  # type: ignore[arg-type]
     for figure in figures().values():
-        made = figure.prepare(view, (finding("overfit", start), finding("plateau", start, steps[-1])))
+        made = figure.prepare(view, found)  # type: ignore[arg-type]
         if isinstance(made, Prepared):
             figure.draw(made, SCREEN).canvas.draw()  # type: ignore[attr-defined]
+
+
+@given(wide, steps)
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_any_values_can_be_drawn_without_a_warning(values: list[float], at: tuple[int, int]) -> None:
+    x = [at[0] + i * at[1] for i in range(len(values))]
+    draw_all(
+        {"loss": (x, values), "lr": (x, values)}, finding("spike", x[0]), finding("plateau", x[0], x[-1])
+    )
+
+
+@given(plain, plain, steps)
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_any_pair_can_be_drawn_without_a_warning(
+    train: list[float], val: list[float], at: tuple[int, int]
+) -> None:
+    x = [at[0] + i * at[1] for i in range(90)]
+    curves = {"train/loss": (x[: len(train)], train), "val/loss": (x[: len(val)], val)}
+    draw_all(curves, finding("overfit", x[0], onset_low_step=x[0], onset_high_step=x[1]))
 
 
 # the registry

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afterrun.plots.filenames import safe_name, safe_names
+from afterrun.plots.filenames import safe_names
 
 HOSTILE = (
     "<b>run&1",
@@ -30,6 +30,11 @@ HOSTILE = (
 """A run folder and twelve tags made to break reports."""
 
 DEVICES = {"con", "prn", "aux", "nul", *(f"com{i}" for i in range(10)), *(f"lpt{i}" for i in range(10))}
+
+
+def safe_name(name: str) -> str:
+    return safe_names([name])[name]
+
 
 awkward = st.text(st.sampled_from("aAbB.-_ /\\:*?<>|\0\n~$%ée\u0301训\ud800\u202e"), max_size=30)
 names = st.lists(

@@ -104,7 +104,9 @@ def swallow(records: Records, dice: random.Random) -> Damaged:
     return Damaged("swallow", b"".join(parts), frozenset(range(len(records))) - {at})
 
 
-KINDS: tuple[Callable[[Records, random.Random], Damaged], ...] = (
+Kind = Callable[[Records, random.Random], Damaged]
+
+KINDS: tuple[Kind, ...] = (
     flip,
     overwrite,
     zero,

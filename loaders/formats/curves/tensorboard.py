@@ -239,7 +239,7 @@ def _notes(collector: Collector, tally: Tally, *, empty: bool) -> Iterator[str]:
     oversize, untimed = _count(tally.oversize, "record"), _count(collector.untimed, "scalar")
     said = {
         "file ends inside a record (still written or cut)": tally.cut_bytes,
-        f"{damaged} in {tally.lost_bytes:,} bytes skipped; the others have the right checksum": tally.lost,
+        f"{damaged} in {tally.lost_bytes:,} bytes skipped": tally.lost,
         f"{_count(collector.broken, 'value')} could not be decoded": collector.broken,
         f"{mended} with a damaged header kept; the content has the right checksum": tally.mended,
         f"{oversize} above {LARGEST_BYTES >> 20} MiB skipped unread": tally.oversize,
@@ -249,9 +249,10 @@ def _notes(collector: Collector, tally: Tally, *, empty: bool) -> Iterator[str]:
     }
     yield from (sentence for sentence, number in said.items() if number)
     if collector.skipped:
-        yield (
-            ", ".join(_count(number, kind) for kind, number in sorted(collector.skipped.items())) + " skipped"
-        )
+        named = sorted(collector.skipped.most_common(KINDS_NAMED))
+        others = collector.skipped.total() - sum(number for _, number in named)
+        kinds = [_count(number, kind) for kind, number in named] + [f"{others:,} others"] * bool(others)
+        yield ", ".join(kinds) + " skipped"
     elif empty and collector.records:
         yield "version record only"
 

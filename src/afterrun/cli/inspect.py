@@ -22,8 +22,8 @@ NOTHING = NothingToAnalyseError.exit_code
 def command(paths: tuple[str, ...], as_json: bool, **flags: Any) -> int:
     """Print the inventory; exit code 3 where no run was found."""
     from afterrun.analyzer.inventory import inventory  # noqa: PLC0415  # polars, when something is read
-    from afterrun.loaders.collect import LoadOptions, collect  # noqa: PLC0415
-    from afterrun.settings import name_overrides, now_ns  # noqa: PLC0415
+    from afterrun.loaders.collect import LoadOptions, collect  # noqa: PLC0415  # as above
+    from afterrun.settings import name_overrides, now_ns  # noqa: PLC0415  # as above
 
     settings = settings_from(flags)
     options = LoadOptions(
@@ -108,7 +108,8 @@ def _metrics(run: dict[str, Any]) -> Any:
     columns = ["  metric", *(["rank"] if ranks else []), "split", "points", "steps", "last", "range", "tag"]
     table = _table(*columns, right=("points", "last"))
     for m in run["metrics"]:
-        steps = "" if m["first_step"] is None else f"{m['first_step']:,} .. {m['last_step']:,}"
+        ends = ["?" if m[k] is None else f"{m[k]:,}" for k in ("first_step", "last_step")]
+        steps = "" if ends == ["?", "?"] else " .. ".join(ends)
         points = f"{m['points']:,}" + (f" (+{m['superseded']:,})" if m["superseded"] else "")
         strange = [f"{m[k]:,} {word}" for k, word in (("nan", "NaN"), ("inf", "infinite")) if m[k]]
         limits = [] if m["min"] is None else [f"{_short(m['min'])} .. {_short(m['max'])}"]

@@ -101,8 +101,8 @@ def _write(analysis: Analysis, settings: Settings, target: Path) -> tuple[Analys
 
 def _summary(analysis: Analysis, target: Path) -> None:
     from afterrun.plots.report.format import gpu_time  # noqa: PLC0415  # drawing side, lazy
-    from afterrun.plots.report.lines import lines  # noqa: PLC0415
-    from afterrun.plots.report.story import most_important  # noqa: PLC0415
+    from afterrun.plots.report.lines import lines  # noqa: PLC0415  # as above
+    from afterrun.plots.report.story import most_important  # noqa: PLC0415  # as above
 
     console = out()
     told = lines(analysis)
