@@ -39,7 +39,8 @@ def straight_pieces(u: Array) -> list[Piece]:
     spread = float(np.ptp(m))
     if len(m) < 2 * MIN_BLOCKS or spread == 0.0:
         return [Piece(0, n)]
-    sigma = max(noise_scale(m), 1e-9 * spread)
+    m = (m - m[0]) / spread
+    sigma = max(noise_scale(m), 1e-9)
     cost = _line_costs(m) / sigma**2
     penalty = PENALTY * math.log(len(m))
     count = len(m)

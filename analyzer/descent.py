@@ -98,7 +98,8 @@ def fit_descent(curves: Sequence[tuple[Array, Array]], scale: Scale) -> Descent 
 def _misfit(z: Array, u: Array, relative: bool) -> Array:
     """n_eff ln(residual sum of squares) of every candidate curve; differences are 2 log likelihood ratios."""
     shapes, scales, _ = _grid()
-    level = np.exp(u - u[-1]) if relative else u - u[-1]
+    # a ratio beyond e^50 is a broken number, not a descent
+    level = np.exp(np.clip(u - u[-1], -50.0, 50.0)) if relative else (u - u[-1]) / (float(np.ptp(u)) or 1.0)
     weight = 1.0 / level if relative else np.ones_like(level)
     residual = _residuals(_curves(z, shapes, scales) * weight, weight, level * weight, relative)
     rss = np.einsum("ij,ij->i", residual, residual)

@@ -122,10 +122,13 @@ def _interval_means(train_x: Array, train_y: Array, val_x: Array) -> tuple[Array
     edges = np.searchsorted(train_x, val_x, side="right")
     starts = np.append(0, edges[:-1])
     sizes = edges - starts
-    sums = np.append(0.0, np.cumsum(train_y))
     means = np.interp(val_x, train_x, train_y)
     filled = sizes > 0
-    means[filled] = (sums[edges[filled]] - sums[starts[filled]]) / sizes[filled]
+    # the points after the last evaluation end the last sum: they are cut off
+    sums = np.add.reduceat(train_y[: edges[-1]], starts[filled]) if filled.any() else means[filled]
+    means[filled] = sums / sizes[filled]
+    # a mean lies within its values, whatever rounding makes of numbers of very different size
+    means = np.clip(means, train_y.min(), train_y.max())
     return means, int(np.median(sizes)) if len(sizes) else 0
 
 

@@ -80,15 +80,17 @@ def prechelt(val: Array, train: Array) -> dict[str, int | None]:
     100 (E / min E - 1) > a. PQ_a: GL over training progress 1000 (mean / min - 1) of the last strip.
     UP_s: the error rose between the ends of s successive strips.
     """
-    gl = 100.0 * (val / np.minimum.accumulate(val) - 1.0)
+    with np.errstate(over="ignore"):  # beyond the largest number is beyond every threshold
+        gl = 100.0 * (val / np.minimum.accumulate(val) - 1.0)
     found: dict[str, int | None] = {f"GL_{a}": _first(gl > a) for a in (1, 2, 3, 5)}
     n = len(val)
     if n >= STRIP:
         strips = np.lib.stride_tricks.sliding_window_view(train, STRIP)
-        progress = 1000.0 * (strips.mean(axis=1) / strips.min(axis=1) - 1.0)
-        quotient = np.full(n, -np.inf)
-        quotient[STRIP - 1 :] = gl[STRIP - 1 :] / np.maximum(progress, 1e-12)
-        found |= {f"PQ_{a:g}": _first(quotient > a) for a in (0.5, 0.75, 1.0, 2.0, 3.0)}
+        with np.errstate(over="ignore"):
+            progress = 1000.0 * (strips.mean(axis=1) / strips.min(axis=1) - 1.0)
+        for a in (0.5, 0.75, 1.0, 2.0, 3.0):
+            first = _first(gl[STRIP - 1 :] > a * progress)
+            found[f"PQ_{a:g}"] = None if first is None else first + STRIP - 1
     ends = val[STRIP - 1 :: STRIP]
     rose = np.diff(ends) > 0
     for s in (2, 3, 4, 6, 8):

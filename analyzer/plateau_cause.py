@@ -18,7 +18,7 @@ from afterrun.analyzer.lr_schedule import Schedule
 from afterrun.analyzer.patience import reduce_on_plateau
 from afterrun.analyzer.prose import number, percent
 from afterrun.analyzer.series import Series
-from afterrun.analyzer.stats import Array, detrend
+from afterrun.analyzer.stats import Array, detrend, trend
 from afterrun.analyzer.view import RunView
 
 LR_ENDED = 0.1
@@ -40,6 +40,12 @@ DEAD_RATIO = 1e-3
 
 FROZEN = 1e-9
 """A parameter norm that varies by less than this share does not move."""
+
+FALLING_P = 0.01
+"""p value of a trend below which a loss surely falls."""
+
+AIC_MARGIN = 10.0
+"""Akaike difference that decides between two explanations."""
 
 SWING_P = 1e-3
 """p value of Fisher's test for a periodic swing."""
@@ -72,6 +78,10 @@ REMEDIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "lr_too_high": (
             "Lower the learning rate earlier, by a factor of 3 to 10, or decay it smoothly from the onset on.",
             "Use a larger batch or average the weights over the last steps.",
+        ),
+        "lr_too_low": (
+            "Raise the learning rate by 3 to 10 and compare the loss at equal steps.",
+            "Shorten the warm-up, and check that the rate is not divided twice (by ranks or accumulation).",
         ),
         "warmup_too_long": ("Shorten the warm-up to 1 to 5 % of the steps.",),
         "plateau_scheduler_idle": (
@@ -121,7 +131,8 @@ class Scene:
 
 def causes(scene: Scene) -> list[Cause]:
     """All causes the record speaks for, most certain first; ``unexplained`` where there is none."""
-    found = [test(scene) for test in (_frozen, _dead, _at_floor, _schedule, _swings, _warmup, _idle, _smooth)]
+    tests = (_frozen, _dead, _at_floor, _schedule, _swings, _warmup, _idle, _too_low, _smooth)
+    found = [test(scene) for test in tests]
     return [c for c in found if c is not None] or [Cause("unexplained", _lr_fact(scene))]
 
 
@@ -211,6 +222,32 @@ def _idle(s: Scene) -> Cause | None:
     return Cause(
         "plateau_scheduler_idle", f"{named[0]} is configured (patience {patience}) and never lowered the rate"
     )
+
+
+def _too_low(s: Scene) -> Cause | None:
+    """A loss that does fall, and falls in proportion to the summed learning rate, wants more of it."""
+    if s.schedule is None:
+        return None
+    inside = (s.loss.xf >= s.start) & (s.loss.xf <= s.end)
+    x, u = s.loss.xf[inside], s.loss.cost[inside]
+    if len(u) < 50 or trend(u).p_down > FALLING_P:
+        return None
+    rate = s.schedule.at(x)
+    summed = np.cumsum(rate)
+    by_rate, by_step = _line_error(summed, u), _line_error(x, u)
+    # the difference of Akaike's criterion of two lines is n times the log ratio of their errors
+    if by_rate <= 0.0 or len(u) * math.log(max(by_step / by_rate, 1e-300)) < AIC_MARGIN:
+        return None
+    return Cause(
+        "lr_too_low", "the loss falls in proportion to the summed learning rate: more of it would be faster"
+    )
+
+
+def _line_error(x: Array, y: Array) -> float:
+    """Sum of squared residuals of the least-squares line through (x, y)."""
+    basis = np.column_stack([np.ones(len(x)), (x - x[0]) / (float(np.ptp(x)) or 1.0)])
+    e = y - basis @ np.linalg.lstsq(basis, y, rcond=None)[0]
+    return float(e @ e)
 
 
 def _smooth(s: Scene) -> Cause | None:

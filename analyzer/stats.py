@@ -59,6 +59,7 @@ def lag1(e: Array) -> float:
     if len(e) < 4:
         return 0.0
     d = e - e.mean()
+    d /= float(np.abs(d).max()) or 1.0  # squares of huge numbers overflow
     total = float(d @ d)
     return float(d[1:] @ d[:-1]) / total if total > 0 else 0.0
 

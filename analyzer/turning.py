@@ -37,7 +37,7 @@ class Turn:
     """From the line through the start of the tail to the line through its end: what is reported."""
     height_se: float
     p_up: float
-    """One-sided p value of a rising trend after the minimum."""
+    """One-sided p value of a rising trend after the minimum, the minimum itself left out."""
     sigma: float
     """Noise of one evaluation."""
     after: int
@@ -65,7 +65,8 @@ def turning_point(cost: Array, *, skip: int = 0) -> Turn:
     rise = float(np.median(tail[-q:]) - np.median(around))
     se = MEDIAN_SE * sigma * math.sqrt(2.0 / max(1.0, effective_n(q, r1)))
     near = np.flatnonzero(smooth <= smooth[best] + sigma / math.sqrt(k))
-    p_up = trend(tail).p_up if len(tail) >= 4 else 1.0
+    # without the minimum itself: it was picked as the lowest, which alone makes a trend of a few points
+    p_up = trend(tail[1:]).p_up if len(tail) >= 5 else 1.0
     return Turn(
         smooth=smooth,
         best=best,
@@ -99,7 +100,8 @@ def _wander(tail: Array) -> float:
     if n < MIN_RESIDUALS:
         return 0.0
     basis = np.vander(np.linspace(-1.0, 1.0, n), 3)
-    e = tail - basis @ np.linalg.lstsq(basis, tail, rcond=None)[0]
+    level = (tail - tail[0]) / (float(np.ptp(tail)) or 1.0)  # squares of huge numbers overflow
+    e = level - basis @ np.linalg.lstsq(basis, level, rcond=None)[0]
     total = float(e @ e)
     if total <= 0.0:
         return 0.0

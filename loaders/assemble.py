@@ -21,6 +21,9 @@ from afterrun.loaders.schema import LOADER_COLUMNS, SCHEMAS, Tables, empty
 
 OTHER_TABLES = ("histograms", "spans", "samples", "kernels", "marks", "params")
 
+_ENDS = {"finish": "finished", "crash": "crashed", "stop": "stopped"}
+"""Kind of an end mark -> outcome."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assembled:
@@ -174,13 +177,14 @@ def _run_row(run: str, files: Sequence[Loaded], tables: Tables) -> pl.DataFrame:
 
 
 def _outcome(tables: Tables) -> str:
-    """``finished`` where an end record says so, ``nan`` where the training loss ends non-finite, else unknown."""
+    """``nan`` where the training loss ends non-finite, else what the last end record says, else unknown."""
     loss = tables.metrics.filter(
         (pl.col("metric") == "loss") & pl.col("split").is_in(["train", "none"]) & ~pl.col("superseded")
     )
     if not loss.is_empty() and not loss.sort("attempt", "seq")["value"].is_finite()[-1]:
         return "nan"
-    return "finished" if (tables.marks["kind"] == "finish").any() else "unknown"
+    ends = tables.marks.filter(pl.col("kind").is_in(list(_ENDS))).sort("attempt", maintain_order=True)
+    return _ENDS[str(ends["kind"][-1])] if len(ends) else "unknown"
 
 
 def _source_rows(

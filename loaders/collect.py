@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -11,11 +11,12 @@ import polars as pl
 from afterrun.loaders.assemble import Assembled, assemble
 from afterrun.loaders.collection import Collection, RunInfo, Unclaimed
 from afterrun.loaders.discover import Found, discover
-from afterrun.loaders.errors import AfterrunError, SchemaError
-from afterrun.loaders.grouping import Group, Member, group, stem_of
+from afterrun.loaders.grouping import Group, group, stem_of
 from afterrun.loaders.names import Name
 from afterrun.loaders.placing import Loaded
-from afterrun.loaders.schema import Status, Tables, conform
+from afterrun.loaders.reading import by_run, read
+from afterrun.loaders.schema import Tables
+from afterrun.loaders.earlier import earlier_runs, reassemble
 
 RUNNING_NS = 600 * 10**9
 """A run written to less than 10 minutes before *now* and without an end record is still running."""
@@ -42,17 +43,23 @@ def collect(
     """All runs below the paths. Files that cannot be read stand in ``sources`` with the reason."""
     found = _find(paths, options.verify)
     unclaimed = tuple(Unclaimed(f.source.name, f.reason) for f in found if f.loader is None)
-    groups = _named_groups(group([f for f in found if f.loader is not None], rule=options.group), paths)
+    groups = group([f for f in found if f.loader is not None], rule=options.group)
+    names = _Names(paths)
     parts: list[tuple[Group, Assembled]] = []
     done, total = 0, sum(len(g.members) for g in groups)
     for one in groups:
-        files = []
+        files: list[Loaded] = []
         for member in one.members:
-            files.append(read(member))
+            files += read(member)
             done += 1
             if progress:
                 progress(done, total)
-        parts.append((one, assemble(one.run, files, options.overrides)))
+        for run, mine in by_run(one, [f for f in files if not f.assembled]):
+            named = names.give(run)
+            parts.append((named, assemble(named.run, mine, options.overrides)))
+        for run, earlier in earlier_runs(one, [f for f in files if f.assembled]):
+            named = names.give(run)
+            parts.append((named, reassemble(named.run, earlier, options.overrides)))
     tables = Tables.concat([p.tables for _, p in parts])
     newest = tables.runs["ended_ns"].max()
     now = options.now_ns if options.now_ns is not None else newest
@@ -90,72 +97,28 @@ def _find(paths: Sequence[Path], verify: bool) -> list[Found]:
     return found
 
 
-def _named_groups(groups: Iterable[Group], paths: Sequence[Path]) -> list[Group]:
-    """Groups with unique run names; the root itself is called by its own name."""
-    taken: set[str] = set()
-    named: list[Group] = []
-    for one in groups:
+class _Names:
+    """Gives every run a name of its own; the root itself is called by its own name."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._paths = paths
+        self._taken: set[str] = set()
+
+    def give(self, one: Group) -> Group:
+        """The group under a name that no group before it has."""
         run = one.run
         if not run:
-            root = paths[0].resolve()
-            run = stem_of(root.name) if paths[0].is_file() and len(one.members) == 1 else root.name or "run"
-        if run in taken:
+            root = self._paths[0].resolve()
+            lone = self._paths[0].is_file() and len(one.members) == 1
+            run = stem_of(root.name) if lone else root.name or "run"
+        if run in self._taken:
             run = one.members[0].found.source.name
         base, n = run, 2
-        while run in taken:
+        while run in self._taken:
             run = f"{base}~{n}"
             n += 1
-        taken.add(run)
-        named.append(replace(one, run=run))
-    return named
-
-
-def read(member: Member) -> Loaded:
-    """One file through its loader, inside a fault wall: whatever it does costs this file only."""
-    loader = member.found.loader
-    assert loader is not None
-    parts: dict[str, list[pl.DataFrame]] = {}
-    damaged, sampled = 0, False
-    notes: list[str] = []
-    status: Status | None = None
-    try:
-        for batch in loader.load(member.found.source):
-            for name, frame in batch.frames.items():
-                parts.setdefault(name, []).append(conform(name, frame))
-            damaged += batch.damaged
-            notes += batch.notes
-            sampled = sampled or batch.sampled
-            status = batch.status or status
-    except SchemaError:
-        raise
-    except (AfterrunError, OSError, MemoryError) as error:
-        notes.append(_reason(error))
-        status = "partial" if parts else "unreadable"
-    except Exception as error:  # noqa: BLE001  # the fault wall around one file
-        notes.append(
-            f"{loader.format} reader failed ({type(error).__name__}: {error}); please report this file"
-        )
-        status = "partial" if parts else "unreadable"
-    frames = {name: pl.concat(frames) for name, frames in parts.items()}
-    if status is None:
-        kept = sum(len(f) for f in frames.values())
-        status = "partial" if damaged and kept else "unreadable" if damaged else "read" if kept else "empty"
-    return Loaded(
-        member=member,
-        frames=frames,
-        damaged=damaged,
-        notes=tuple(dict.fromkeys(notes)),
-        status=status,
-        sampled=sampled,
-    )
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, OSError):
-        return f"cannot be read: {error.strerror or error}"
-    if isinstance(error, MemoryError):
-        return "cannot be read: not enough memory"
-    return str(error)
+        self._taken.add(run)
+        return replace(one, run=run)
 
 
 def _running(runs: pl.DataFrame, now_ns: int | None) -> pl.DataFrame:

@@ -22,7 +22,7 @@ MIN_STUCK_POINTS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """One file after reading: its conformed frames and what was lost on the way."""
+    """One file after reading, or what it holds of one sub-run: its conformed frames, and what was lost."""
 
     member: Member
     frames: Mapping[str, pl.DataFrame]
@@ -30,6 +30,8 @@ class Loaded:
     notes: tuple[str, ...] = ()
     status: Status = "read"
     sampled: bool = False
+    subrun: str | None = None
+    assembled: bool = False
 
     @property
     def name(self) -> str:

@@ -151,7 +151,9 @@ class Batch:
     ``damaged`` counts records or rows given up since the last batch (kept + damaged = read).
     ``notes`` are sentences for a person, shown with the source: what was skipped, cut, repaired.
     ``status`` overrides the state that follows from rows and damage. ``sampled`` marks an export
-    that is known not to hold all points.
+    that is known not to hold all points. ``subrun`` names the run these rows belong to, where one file
+    holds several (docs/decisions/0006-sub-runs.md). ``assembled`` frames hold all columns of ``SCHEMAS``, as
+    an earlier analysis wrote them.
     """
 
     frames: Mapping[str, pl.DataFrame] = field(default_factory=dict)
@@ -159,6 +161,8 @@ class Batch:
     notes: tuple[str, ...] = ()
     status: Status | None = None
     sampled: bool = False
+    subrun: str | None = None
+    assembled: bool = False
 
 
 def conform(table: str, frame: pl.DataFrame) -> pl.DataFrame:

@@ -150,10 +150,12 @@ class Collector:
             )
 
     def _take_histograms(self, times: Times) -> None:
-        for some in (tfhistograms.buckets(tfhistograms.join(self._limits)), *self._buckets):
-            if some.record.size:
-                at, step, wall_ns = some.record, times.step[some.record], times.wall_ns[some.record]
-                self.histograms.append(HistogramRows(self.records + at, step, wall_ns, times.timed[at], some))
+        limits = [found for found in self._limits if found.record.size]
+        if limits:
+            self._buckets.append(tfhistograms.buckets(tfhistograms.join(limits)))
+        for some in self._buckets:
+            at, step, wall_ns = some.record, times.step[some.record], times.wall_ns[some.record]
+            self.histograms.append(HistogramRows(self.records + at, step, wall_ns, times.timed[at], some))
         self._limits, self._buckets = [], []
 
     def _slow_points(self) -> Points:

@@ -57,6 +57,8 @@ def find(window: Window, head: Heads) -> Limits:
     """Those histograms of a window that are written the usual way, decoded together."""
     data = window.data
     record = np.flatnonzero(head.regular & (window.ends - head.body >= _SMALLEST_BYTES))
+    if not record.size:
+        return NO_LIMITS
     at, end = head.body[record], window.ends[record]
     for key in (0x2A, 0x0A):  # one summary of one value, nothing behind it
         inside, size, good = _enter(data, at, key)
@@ -86,6 +88,10 @@ def find(window: Window, head: Heads) -> Limits:
         load(data, at[good] + 1, 8).view("<f8"),
         load(data, at[good] + 10, 8).view("<f8"),
     )
+
+
+_NONE = np.empty(0, np.int64)
+NO_LIMITS = Limits(_NONE, [], _NONE, np.empty(0), np.empty(0), np.empty(0), np.empty(0))
 
 
 def _enter(data: Bytes, at: Places, key: int) -> tuple[Places, Places, NDArray[np.bool_]]:

@@ -1,6 +1,6 @@
-"""The careful way through an event file: every payload is checked, and damage is walked around.
+"""The way around damage in an event file.
 
-After damage the walk goes on at the next 12 bytes that pass as a header and have an intact payload behind
+The walk goes on at the next 12 bytes that pass as a header and have an intact payload behind
 them. Claims of length are held against the bytes left before anything is allocated. A record that only lost
 its header is found again by the checksum behind its payload. Work is linear in the size of the file.
 """
@@ -31,12 +31,9 @@ WASTE_FACTOR, WASTE_BYTES = 4, 64 << 20
 """How many bytes of false records may be checksummed, for each byte of the file and at least, before
 lengths are trusted again: a file made of false headers must not cost the square of its size."""
 
-_SIZES_KEPT = 1000
-"""The last sizes of records, whose median tells how many fill a stretch that cannot be read."""
 
-
-def checking(file: RecordFile, at: int = 0) -> Iterator[Window]:
-    """The records from an offset on, every payload checked, with a way through any damage."""
+def around_damage(file: RecordFile, at: int) -> Iterator[Window]:
+    """The intact records from file offset ``at`` on; what lies between them is counted."""
     walk = _Walk(file, at)
     while at < file.size:
         window = walk.step(at)
@@ -52,7 +49,6 @@ class _Walk:
         self.done = at
         self.allowance = WASTE_FACTOR * file.size + WASTE_BYTES
         self._dirty = False
-        self._sizes = np.empty(0, np.int64)
 
     def step(self, at: int) -> Window:
         """The records of the window at file offset ``at``."""
@@ -72,8 +68,8 @@ class _Walk:
     def _records(self, gaps: _Gaps, stop: int, shift: int) -> int | None:
         """Keep what is intact; returns where to load again if a record runs past the window."""
         marks, ends = headers(gaps.data, PAD_BYTES, stop, self.file.size - shift)
-        self._sizes = np.concatenate([self._sizes, ends - marks])[-_SIZES_KEPT:]
-        gaps.typical = float(np.median(self._sizes)) if self._sizes.size else 0.0
+        self.file.remember(ends - marks)
+        gaps.typical_bytes = self.file.typical_bytes()
         place = max(self.done - shift, PAD_BYTES)
         inside = int(np.count_nonzero(ends <= stop))
         if self.done == place + shift and gaps.keep_run(place, marks[:inside], ends[:inside]):
@@ -116,7 +112,7 @@ class _Gaps:
 
     def __init__(self, data: Bytes, stop: int) -> None:
         self.data = data
-        self.typical = 0.0
+        self.typical_bytes = 0.0
         self.lost = self.lost_bytes = self.mended = self.oversize = 0
         self.cut_bytes = self.zero_bytes = 0
         self._raw = data[:stop].tobytes()
@@ -161,7 +157,7 @@ class _Gaps:
         length = claimed(self._raw[left : left + HEADER_BYTES]) if left >= PAD_BYTES else None
         if length is not None and length + FRAME_BYTES <= size:
             size, first = size - length - FRAME_BYTES, 1
-        return max(1, first + round(size / self.typical) if self.typical else first)
+        return max(1, first + round(size / self.typical_bytes) if self.typical_bytes else first)
 
     def window(self, next_at: int) -> Window:
         """What was kept and counted, as the window that ends at file offset ``next_at``."""

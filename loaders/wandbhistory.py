@@ -132,8 +132,8 @@ class History:
             frames["histograms"] = pl.DataFrame(
                 {
                     "tag": pl.Series(tags, dtype=TEXT),
-                    "step": step.gather(rows),
-                    "wall_ns": wall.gather(rows),
+                    "step": step.gather(list(rows)),
+                    "wall_ns": wall.gather(list(rows)),
                     "edges": pl.Series(edges, dtype=pl.List(pl.Float64())),
                     "counts": pl.Series(counts, dtype=pl.List(pl.Float64())),
                 }

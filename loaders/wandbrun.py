@@ -38,6 +38,7 @@ _RUN_NAMES = {1: "run_id", 3: "project", 6: "group", 7: "job_type", 8: "name", 1
 _RUN_CONFIG, _RUN_STEP, _RUN_START, _RUN_RESUMED = 4, 14, 17, 18
 _EXIT_CODE, _EXIT_RUNTIME = 1, 2
 _OUTPUT_LINE = 3
+_MARKS = pl.Schema({"t_ns": pl.Int64(), "kind": TEXT, "text": pl.String()})
 
 
 class Tree:
@@ -179,15 +180,16 @@ class RunRecords:
             rows.append((end_ns, kind, f"W&B run ended with exit code {code}{meaning}"))
         if not rows:
             return {}
-        schema = {"t_ns": pl.Int64, "kind": TEXT, "text": pl.String}
-        return {"marks": pl.DataFrame(rows, schema=schema, orient="row")}
+        return {"marks": pl.DataFrame(rows, schema=_MARKS, orient="row")}
 
     def _lost(self, log: BlockLog) -> int:
         """Records in the damaged stretches: by their numbers, or else estimated from the bytes."""
         if not self._number:
             return _estimate(log, log.lost_bytes)
         before_end = log.lost_bytes - log.lost_tail_bytes
-        return max(self._missing, before_end > 0) + _estimate(log, log.lost_tail_bytes) if log.lost_bytes else 0
+        return (
+            max(self._missing, before_end > 0) + _estimate(log, log.lost_tail_bytes) if log.lost_bytes else 0
+        )
 
     def _notes(self, log: BlockLog) -> Iterator[str]:
         if not log.good_records:

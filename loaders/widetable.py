@@ -209,7 +209,7 @@ def melt(
         for i, name in enumerate(("low", "high")):
             columns = [bands.get(tag, (None, None))[i] for tag in values]
             ends = pl.DataFrame([(none if c is None else c).alias(str(k)) for k, c in enumerate(columns)])
-            frame[name] = pl.Series(_numbers(ends)[rows, cols]).fill_nan(None)
+            frame[name] = pl.Series(ends.to_numpy()[rows, cols]).fill_nan(None)
     return pl.DataFrame(frame)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from afterrun.loaders.discover import discover
 from afterrun.loaders.registry import loaders
 from tests.support.golden import EXPECTED, EXPECTED_FINDINGS, cases, observed, to_text
 from tests.support.golden_inputs import write
@@ -43,14 +44,16 @@ def test_input_is_small(case: Path) -> None:
 def test_inputs_are_what_the_script_writes(tmp_path: Path) -> None:
     write(tmp_path)
     written = sorted(p.relative_to(tmp_path) for p in tmp_path.rglob("*") if p.is_file())
+    # the bytes of a Parquet file depend on the version of its writer
+    written = [p for p in written if p.suffix != ".parquet"]
     assert written
     folder = Path(__file__).parent / "golden"
     assert [p for p in written if (folder / p).read_bytes() != (tmp_path / p).read_bytes()] == []
 
 
 def test_every_format_has_a_case() -> None:
-    seen = {s["format"] for case in cases() for run in load(case / EXPECTED)["runs"] for s in run["sources"]}
-    assert {x.format for x in loaders()} - seen == set()
+    claimed = {f.loader.format for case in cases() for f in discover(case / "input") if f.loader is not None}
+    assert {x.format for x in loaders()} - claimed == set()
 
 
 def test_expected_text_is_json_with_one_entry_a_line() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from afterrun.loaders.errors import UsageError
-from afterrun.settings import Settings, figure_limit, load, name_overrides, now_ns, pairs
+from afterrun.settings import Settings, figure_limit, given_pairs, load, name_overrides, now_ns
 
 
 def test_defaults(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_an_unknown_variable_is_an_error(tmp_path: Path) -> None:
 
 
 def test_parsed_values() -> None:
-    assert pairs(Settings(pairs=["a=b"])) == [("a", "b")]
+    assert given_pairs(Settings(pairs=["a=b"])) == [("a", "b")]
     assert figure_limit(Settings(figures="all")) is None
     assert figure_limit(Settings(figures="none")) == 0
     assert figure_limit(Settings(figures="7")) == 7
@@ -69,6 +69,6 @@ def test_parsed_values() -> None:
     assert now_ns(Settings(now="1970-01-01T01:00:01+01:00")) == 10**9
     for bad in (Settings(pairs=["a"]), Settings(pairs=["=b"])):
         with pytest.raises(UsageError):
-            pairs(bad)
+            given_pairs(bad)
     with pytest.raises(UsageError):
         now_ns(Settings(now="yesterday"))

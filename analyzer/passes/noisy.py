@@ -151,7 +151,7 @@ class Noisy(Pass):
                 t_start_ns=s.wall_at(0),
                 t_end_ns=s.wall_at(len(s.y) - 1),
             ),
-            title=f"{s.tag} scatters by {percent(values['noise_pct'])} from point to point: nine of ten points span {number(math.exp(BAND_SD * s.sigma), 2)} x, "
+            title=f"{s.tag} scatters by {percent(values['noise_pct'])} from point to point: nine of ten points span {number(1.0 + values['band_pct'] / 100.0, 2)} x, "
             f"while the second half moved by {percent(change_pct(values['late_change']))}; smooth over about {count(round(values['window_points']), 'point')} to see it.",
             effect=Effect(
                 value=values["noise_pct"],

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import csv
 import io
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import msgspec
 
 from afterrun.analyzer.finding import Finding, jsonable, onset_order
-from afterrun.loaders.schema import Tables
+from afterrun.loaders.store import replacing
 from afterrun.plots.report.summary import CurveSummary, RunSummary
 from afterrun.plots.report.text import csv_cell
 
@@ -35,26 +33,6 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     """By name."""
     ledger: tuple[dict[str, Any], ...] = ()
     """GPU time by cause; empty where it was not computed."""
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file that appears under its name only when it is whole: written beside it, flushed, then moved.
-
-    Where writing fails, what stood there before stays, and the half file is removed.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.part")
-    part.unlink(missing_ok=True)
-    try:
-        with part.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
 
 
 def write_text(path: Path, text: str) -> Path:
@@ -175,14 +153,3 @@ def _cell(x: object) -> str:
     if x is None:
         return ""
     return csv_cell(x) if isinstance(x, str) else str(jsonable(x))
-
-
-def write_tables(tables: Tables, folder: Path) -> list[Path]:
-    """Every table as Parquet, empty ones too; polars reads back the same frames."""
-    paths = []
-    for name, frame in tables.items():
-        path = folder / f"{name}.parquet"
-        with replacing(path) as file:
-            frame.write_parquet(file, metadata={"afterrun.table": name, "afterrun.version": "1"})
-        paths.append(path)
-    return paths

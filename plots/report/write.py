@@ -9,9 +9,10 @@ import msgspec
 
 from afterrun.analyzer.analysis import Analysis
 from afterrun.analyzer.finding import Finding
+from afterrun.loaders.store import replacing, write_tables
 from afterrun.plots.registry import Drawn
 from afterrun.plots.report import markdown
-from afterrun.plots.report.files import findings_json, replacing, summary_csv, write_tables, write_text
+from afterrun.plots.report.files import findings_json, summary_csv, write_text
 from afterrun.plots.report.page import build_page
 from afterrun.plots.report.summary import summarize
 

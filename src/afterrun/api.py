@@ -16,10 +16,10 @@ from afterrun.analyzer.registry import build
 from afterrun.loaders.collect import LoadOptions, collect
 from afterrun.loaders.errors import NothingToAnalyseError
 from afterrun.paths import opened
-from afterrun.settings import Settings, load, name_overrides, now_ns, pairs
+from afterrun.settings import Settings, given_pairs, load, name_overrides, now_ns
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure as MplFigure
+    from afterrun.plots.drawing import Drawing
 
 
 class Result:
@@ -52,9 +52,12 @@ class Result:
         return self.analysis.collection.tables.runs
 
     @cached_property
-    def figures(self) -> Figures:
-        """Figures by name (one run) or by ``run/name``; drawn when asked for."""
-        return Figures(self.analysis)
+    def figures(self) -> dict[str, Drawing]:
+        """Figures by name (one run) or by ``run/name``, drawn when shown or saved.
+
+        ``result.figures["gap"].to_svg("gap.svg", style="paper", columns=1)``
+        """
+        return _drawings(self.analysis)
 
     def __repr__(self) -> str:
         """The verdict of each run, a line each."""
@@ -65,52 +68,49 @@ class Result:
         return "\n".join([headline(self.analysis), *verdicts])
 
     def _repr_html_(self) -> str:
+        """What a notebook shows: the verdicts, the first figure, the findings that look like trouble."""
+        import base64  # noqa: PLC0415  # notebooks only
         from html import escape  # noqa: PLC0415  # notebooks only
 
         body = "<br>".join(escape(line) for line in repr(self).splitlines())
-        return f"<div>{body}</div>{self.findings._repr_html_()}"
+        first = next(iter(self.figures.values()), None)
+        picture = ""
+        if first is not None:
+            png = base64.b64encode(first._repr_png_()).decode()
+            alt = escape(first.prepared.alt, quote=True)
+            picture = f'<img alt="{alt}" src="data:image/png;base64,{png}">'
+        trouble = self.findings.filter(pl.col("status").is_in(["confirmed", "possible"]))
+        return f"<div>{body}</div>{picture}{trouble._repr_html_()}"
 
 
-class Figures(Mapping[str, "MplFigure"]):
-    """Figures of the runs, drawn on access; keys without a figure to draw are absent."""
+def _drawings(analysis: Analysis) -> dict[str, Drawing]:
+    """Figures that have something to show, by name (one run) or ``run/name``, the worst run first."""
+    from afterrun.plots.drawing import Drawing  # noqa: PLC0415  # drawing side, lazy
+    from afterrun.plots.registry import Prepared, figures  # noqa: PLC0415  # as above
+    from afterrun.plots.report.story import order_runs  # noqa: PLC0415  # as above
 
-    def __init__(self, analysis: Analysis) -> None:
-        from afterrun.plots.registry import Prepared, figures  # noqa: PLC0415  # drawing side, lazy
-
-        self._ready: dict[str, tuple[Any, Prepared]] = {}
-        single = len(analysis.views) == 1
-        for run, view in analysis.views.items():
-            for name, figure in figures().items():
-                prepared = figure.prepare(view, analysis.of_run(run))
-                if isinstance(prepared, Prepared):
-                    self._ready[name if single else f"{run}/{name}"] = (figure, prepared)
-
-    def __getitem__(self, key: str) -> MplFigure:
-        from afterrun.plots.theme import Theme  # noqa: PLC0415  # drawing side, lazy
-
-        figure, prepared = self._ready[key]
-        drawn: MplFigure = figure.draw(prepared, Theme())
-        return drawn
-
-    def __iter__(self) -> Any:
-        return iter(self._ready)
-
-    def __len__(self) -> int:
-        return len(self._ready)
+    single = len(analysis.views) == 1
+    ready: dict[str, Drawing] = {}
+    for run in order_runs(analysis):
+        for name, figure in figures().items():
+            prepared = figure.prepare(analysis.views[run], analysis.of_run(run))
+            if isinstance(prepared, Prepared):
+                ready[name if single else f"{run}/{name}"] = Drawing(kind=figure, prepared=prepared)
+    return ready
 
 
 def analyze(
     *paths: str | Path,
     settings: Settings | None = None,
     map: Mapping[str, str] | None = None,  # noqa: A002  # the word of the command line
-    pairs_: Iterable[str] = (),
+    pairs: Iterable[str] = (),
 ) -> Result:
     """Read everything below the paths and diagnose every run.
 
-    ``map`` gives the meaning of tags (``{"dev/xent": "loss:val"}``), ``pairs_`` pairs of tags
-    (``["train/loss=dev/xent"]``). Raises ``NothingToAnalyseError`` where no log is found.
+    ``map`` gives the meaning of tags (``{"dev/xent": "loss:val"}``), ``pairs`` names curves that belong
+    together (``["train/loss=dev/xent"]``). Raises ``NothingToAnalyseError`` where no log is found.
     """
-    chosen = settings or load(None, {"metrics": dict(map or {}), "pairs": list(pairs_)})
+    chosen = settings or load(None, {"metrics": dict(map or {}), "pairs": list(pairs)})
     with opened([str(p) for p in paths]) as ready:
         return Result(analyse_paths(ready, chosen))
 
@@ -124,7 +124,7 @@ def analyse_paths(paths: list[Path], settings: Settings, **progress: Any) -> Ana
         now_ns=now_ns(settings),
     )
     passes = build(settings.passes)
-    given = pairs(settings)
+    given = given_pairs(settings)
     collection = collect(paths, options, progress.get("reading"))
     if not collection.runs:
         seen = len(collection.unclaimed)

@@ -143,7 +143,7 @@ def name_overrides(s: Settings) -> dict[str, Name]:
     return dict(parse_map(f"{tag}={meaning}") for tag, meaning in s.metrics.items())
 
 
-def pairs(s: Settings) -> list[tuple[str, str]]:
+def given_pairs(s: Settings) -> list[tuple[str, str]]:
     """Pairs of (training tag, held-out tag)."""
     out = []
     for text in s.pairs:

@@ -226,3 +226,11 @@ def test_a_smooth_decay_has_no_drops() -> None:
 def test_a_rate_of_another_axis_is_not_used() -> None:
     view = make_view({"train/loss": (STEP, wall(N, 0.3)), "lr": (range(10), np.ones(10))})
     assert judge(view).values["lr_share_end"] is None
+
+
+def test_a_loss_that_follows_the_summed_rate_wants_more_of_it() -> None:
+    rate = np.where(STEP < 500, 1e-6, 1e-5)
+    loss = 2.0 * np.exp(-0.002 * np.cumsum(rate) / np.sum(rate))
+    found = judge(view_of(loss, rate, sd=0.0005))
+    assert found.values["kind"] == "never moved"
+    assert found.values["cause"] == "lr_too_low"

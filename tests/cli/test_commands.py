@@ -236,3 +236,19 @@ def test_schema(call: Call) -> None:
     code, out, _ = call("schema", "findings")
     assert code == 0
     assert "findings" in json.loads(out)["$defs"]["Document"]["properties"]
+
+
+def test_the_same_input_gives_the_same_bytes(call: Call, broken: Path, tmp_path: Path) -> None:
+    first, second = tmp_path / "one", tmp_path / "two"
+    for target in (first, second):
+        assert call("report", broken, "-o", target)[0] == 0
+    names = sorted(p.relative_to(first).as_posix() for p in first.rglob("*") if p.is_file())
+    assert names == sorted(p.relative_to(second).as_posix() for p in second.rglob("*") if p.is_file())
+    for name in names:
+        if name == "manifest.json":
+            a, b = (json.loads((t / name).read_text()) for t in (first, second))
+            assert set(a.pop("generated")) == {"version", "command", "seconds"}
+            b.pop("generated")
+            assert a == b
+        else:
+            assert (first / name).read_bytes() == (second / name).read_bytes(), name

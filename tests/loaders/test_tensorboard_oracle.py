@@ -23,11 +23,14 @@ each_record = pytest.mark.parametrize("record", RECORDS, ids=[record["id"] for r
 
 
 def points(frame: pl.DataFrame) -> dict[str, list[tuple[int, int, str]]]:
-    """(step, wall time in nanoseconds, value as text) of each tag in write order; as text NaN equals NaN."""
+    """(step, wall time in nanoseconds, value as text) of each tag; as text NaN equals NaN.
+
+    By step, and in write order within one: the order of tbparse.
+    """
     found: dict[str, list[tuple[int, int, str]]] = {}
     for tag, step, wall_ns, value in frame.select("tag", "step", "wall_ns", "value").iter_rows():
         found.setdefault(tag, []).append((step, wall_ns, repr(value)))
-    return found
+    return {tag: sorted(found[tag], key=lambda point: point[0]) for tag in found}
 
 
 def ours(got: Read) -> dict[str, list[tuple[int, int, str]]]:

@@ -19,8 +19,9 @@ from polars.testing import assert_frame_equal
 from afterrun.analyzer.analysis import Analysis
 from afterrun.analyzer.finding import Effect, Finding, Where
 from afterrun.loaders.schema import SCHEMAS, Tables
+from afterrun.loaders.store import replacing, write_tables
 from afterrun.plots.report import findings_schema, write_report
-from afterrun.plots.report.files import findings_json, replacing, summary_csv, write_tables
+from afterrun.plots.report.files import findings_json, summary_csv
 from afterrun.plots.report.summary import summarize
 from tests.support.reports import HOSTILE, alarm, blind, draw, fine, learning, make_analysis
 from tests.support.tables import make_tables

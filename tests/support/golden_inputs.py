@@ -8,10 +8,16 @@ from __future__ import annotations
 import json
 import math
 import random
+import shutil
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from tests.support import events
+import polars as pl
+
+from afterrun.loaders.collect import collect
+from afterrun.loaders.store import write_tables
+from tests.support import events, wandb
 from tests.support.golden import GOLDEN
 
 WALL = 1_700_000_000.0
@@ -171,6 +177,59 @@ def mirrored(root: Path) -> None:
     table(root / "vit" / "metrics.csv", ["step", "train_loss", "epoch_done"], rows)
 
 
+def wandb_offline(root: Path) -> None:
+    """An offline run of 40 steps with what its client leaves beside it."""
+    folder = root / "wandb" / "offline-run-20231114_221320-abc123"
+    loss = shaken(decay(40), 0.01, 11)
+    rows = [
+        wandb.history(
+            {"train/loss": v, "_step": i, "_timestamp": WALL + 10 * i, "_runtime": 10.0 * i}, step=i
+        )
+        for i, v in enumerate(loss)
+    ]
+    start = wandb.run({"lr": 0.1, ("model", "depth"): 2}, project="demo", name="calm-tree-1")
+    wandb.write(folder / "run-abc123.wandb", [start, *rows, wandb.exit_record(0, 400)])
+    files = folder / "files"
+    files.mkdir()
+    (files / "config.yaml").write_text("wandb_version: 1\n\nlr:\n  desc: null\n  value: 0.1\n", "utf-8")
+    (files / "wandb-summary.json").write_text(json.dumps({"train/loss": loss[-1], "_step": 39}), "utf-8")
+    (files / "wandb-metadata.json").write_text(
+        json.dumps(
+            {"python": "3.11.7", "host": "node1", "username": "ann", "gpu": "NVIDIA H100", "gpu_count": 8}
+        ),
+        "utf-8",
+    )
+
+
+def wandb_exports(root: Path) -> None:
+    """A chart of two runs, a history and the table of runs, saved from the browser or by the API."""
+    a, b = decay(12), decay(12, end=0.9)
+    names = [f'"{run} - loss{end}"' for run in ("calm-tree-1", "red-sea-2") for end in ("", "__MIN", "__MAX")]
+    rows: list[Row] = [
+        [10 * i, x, x, x, y, round(y - 0.1, 5), round(y + 0.1, 5)]
+        for i, (x, y) in enumerate(zip(a, b, strict=True))
+    ]
+    table(root / "chart.csv", ['"Step"', *names], rows)
+    rows = [["", i, WALL + i, v, "NaN" if i == 7 else 0.01] for i, v in enumerate(a)]
+    table(root / "history" / "run.csv", ["", "_step", "_timestamp", "loss", "grad_norm"], rows)
+    header = ["Name", "State", "Runtime", "Created", "lr", "loss"]
+    rows = [
+        ["calm-tree-1", "finished", 400, "2023-11-14T22:13:20.000Z", 0.1, a[-1]],
+        ["red-sea-2", "crashed", 90, "2023-11-14T22:13:20.000Z", 1.0, b[-1]],
+    ]
+    table(root / "table" / "project.csv", header, rows)
+    frame = pl.DataFrame({"_step": range(12), "_timestamp": [WALL + i for i in range(12)], "loss": a})
+    (root / "parquet").mkdir()
+    frame.write_parquet(root / "parquet" / "0000.parquet")
+
+
+def exported(root: Path) -> None:
+    """What ``afterrun export --format csv`` wrote about a run with superseded rows."""
+    with TemporaryDirectory() as folder:
+        mirrored(Path(folder))
+        write_tables(collect([Path(folder)]).tables, root / "tables", "csv")
+
+
 def no_log(root: Path) -> None:
     """Nothing here is a log, and an event file of zero bytes is one without values."""
     root.mkdir(parents=True, exist_ok=True)
@@ -186,6 +245,7 @@ def no_log(root: Path) -> None:
 WRITERS: tuple[Callable[[Path], None], ...] = (
     chainer,
     csv_plain,
+    exported,
     hf_trainer,
     keras_overfit,
     lightning,
@@ -195,13 +255,17 @@ WRITERS: tuple[Callable[[Path], None], ...] = (
     tensorboard_nan,
     tensorboard_resumed,
     ultralytics,
+    wandb_exports,
+    wandb_offline,
 )
 
 
 def write(folder: Path) -> None:
-    """All cases below a folder, as ``<case>/input``."""
+    """All cases below a folder, each ``<case>/input`` from nothing."""
     for writer in WRITERS:
-        writer(folder / writer.__name__.replace("_", "-") / "input")
+        case = folder / writer.__name__.replace("_", "-") / "input"
+        shutil.rmtree(case, ignore_errors=True)
+        writer(case)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
+from afterrun.loaders.registry import Loader
+from afterrun.loaders.schema import LOADER_COLUMNS, conform
 from tests.support.events import integer, nested
+from tests.support.loading import source
 
 BLOCK = 32768
 HEADER = b":W&B" + struct.pack("<HB", 0xBEE1, 0)
@@ -124,7 +129,11 @@ def output(line: str, wall_s: float = WALL_S, number: int | None = None) -> byte
 
 
 def run(
-    settings: Mapping[Key, Any] = {}, *, number: int | None = None, resumed_at: int | None = None, **names: str
+    settings: Mapping[Key, Any] = {},
+    *,
+    number: int | None = None,
+    resumed_at: int | None = None,
+    **names: str,
 ) -> bytes:
     """The run's own record: ``names`` are ``run_id``, ``entity``, ``project``, ``name``, ``host``."""
     fields = {"run_id": 1, "entity": 2, "project": 3, "name": 8, "host": 13}
@@ -137,3 +146,13 @@ def run(
 
 def exit_record(code: int = 0, runtime_s: int = 60, number: int | None = None) -> bytes:
     return record(number, 18, (integer(1, code) if code else b"") + integer(2, runtime_s))
+
+
+# -- reading back ----------------------------------------------------------------------------------
+
+
+def table(loader: Loader, path: Path, name: str) -> pl.DataFrame:
+    """All rows of one table, dictionary columns as text."""
+    frames = [conform(name, b.frames[name]) for b in loader.load(source(path)) if name in b.frames]
+    whole = pl.concat(frames) if frames else pl.DataFrame(schema=LOADER_COLUMNS[name])
+    return whole.with_columns(pl.col(pl.Categorical).cast(pl.String))

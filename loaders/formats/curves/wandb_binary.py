@@ -48,5 +48,7 @@ class Wandb(Loader):
                 if number % _LOOKED_AFTER == 0 and run.full:
                     yield Batch(frames=run.take())
         if not log.good_records and (log.damaged_blocks or log.false_header):
-            raise UnreadableError(f"no intact record in {source.size_bytes:,} bytes; no .wandb file, or damaged")
+            raise UnreadableError(
+                f"no intact record in {source.size_bytes:,} bytes; no .wandb file, or damaged"
+            )
         yield run.last(log)

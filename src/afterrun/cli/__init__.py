@@ -16,6 +16,7 @@ from afterrun import __version__
 COMMANDS = {
     "report": "Findings, figures and a page for the runs below PATH.",
     "inspect": "What is here, what is readable, and why not.",
+    "export": "The unified tables as Parquet, CSV or JSON lines.",
     "explain": "What a finding means and how it is decided.",
     "schema": "The tables, and the JSON Schema of findings.json.",
 }

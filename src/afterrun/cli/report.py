@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
+import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -57,6 +59,7 @@ FAIL_ON_MET, SOME_FAILED = 1, 4
 @click.option("--json", "as_json", is_flag=True, help="Print findings.json instead of the summary.")
 def command(target: Path, as_json: bool, no_figures: bool, formats: str | None, **flags: Any) -> int:
     """Run the whole path; the return value is the exit code."""
+    started = time.monotonic()
     if no_figures:
         flags["figures"] = "none"
     flags["formats"] = [f.strip() for f in formats.split(",") if f.strip()] if formats else None
@@ -65,7 +68,7 @@ def command(target: Path, as_json: bool, no_figures: bool, formats: str | None, 
     wanted = _fail_codes(settings.fail_on)
     with progress() as bar, opened(paths) as ready:
         analysis = analyse_paths(ready, settings, reading=bar("reading"), analysing=bar("analysing"))
-        analysis, document = _write(analysis, settings, target)
+        analysis, document = _write(analysis, settings, target, started)
     for fault in analysis.faults:
         err().print(plain(f"warning: {fault}"))
     if as_json:
@@ -75,8 +78,9 @@ def command(target: Path, as_json: bool, no_figures: bool, formats: str | None, 
     return _exit_code(analysis, settings, wanted)
 
 
-def _write(analysis: Analysis, settings: Settings, target: Path) -> tuple[Analysis, bytes]:
+def _write(analysis: Analysis, settings: Settings, target: Path, started: float) -> tuple[Analysis, bytes]:
     """(the analysis with the faults of drawing, findings.json)."""
+    from afterrun.plots.pack import draw_pack, write_manifest  # noqa: PLC0415  # drawing side, lazy
     from afterrun.plots.report import write_report  # noqa: PLC0415  # jinja2 only when something is written
 
     drawn: list[Any] = []
@@ -84,19 +88,36 @@ def _write(analysis: Analysis, settings: Settings, target: Path) -> tuple[Analys
     try:
         target.mkdir(parents=True, exist_ok=True)
         if limit != 0:
-            from afterrun.plots.pack import draw_pack  # noqa: PLC0415  # matplotlib only when something is drawn
-
             pack = draw_pack(
                 analysis.views, analysis.findings, target, formats=tuple(settings.formats), limit=limit
             )
             drawn = list(pack.drawn)
             analysis = replace(analysis, faults=(*analysis.faults, *pack.faults))
-        write_report(
-            analysis, drawn, target, version=__version__, command=shlex.join(["afterrun", *sys.argv[1:]])
-        )
+        write_report(analysis, drawn, target, version=__version__, command=_repeatable(sys.argv[1:]))
+        write_manifest(target, drawn, _generated(started))
         return analysis, (target / "findings.json").read_bytes()
     except OSError as error:
         raise UsageError(f"{target}: cannot be written: {error.strerror or error}") from error
+
+
+def _generated(started: float) -> dict[str, object]:
+    """What may differ between two runs over the same input; it stands in ``manifest.json`` only."""
+    return {
+        "version": __version__,
+        "command": shlex.join(["afterrun", *sys.argv[1:]]),
+        "seconds": round(time.monotonic() - started, 2),
+    }
+
+
+def _repeatable(arguments: Sequence[str]) -> str:
+    """The command without the place of its output: the same input gives the same page wherever it is written."""
+    kept: list[str] = []
+    skip = False
+    for argument in arguments:
+        if not skip and argument not in ("-o", "--output") and not argument.startswith("--output="):
+            kept.append(argument)
+        skip = argument in ("-o", "--output")
+    return shlex.join(["afterrun", *kept])
 
 
 def _summary(analysis: Analysis, target: Path) -> None:

@@ -1,0 +1,63 @@
+"""``afterrun export PATH... -o OUT``: the nine tables as files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from afterrun.cli.console import out, plain, progress
+from afterrun.cli.options import reading, settings_from
+from afterrun.loaders.errors import NothingToAnalyseError, UsageError
+from afterrun.paths import opened
+
+
+@click.command(help="The unified tables as Parquet, CSV or JSON lines.")
+@reading
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("tables"),
+    show_default=True,
+    help="Folder to write to.",
+)
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["parquet", "csv", "jsonl"]),
+    default="parquet",
+    show_default=True,
+    help="File format of the tables.",
+)
+def command(paths: tuple[str, ...], target: Path, kind: Any, **flags: Any) -> int:
+    """Write one file a table and print their paths; raises where no run was found."""
+    from afterrun.loaders.collect import LoadOptions, collect  # noqa: PLC0415  # polars, when something is read
+    from afterrun.loaders.store import write_tables  # noqa: PLC0415  # as above
+    from afterrun.settings import name_overrides, now_ns  # noqa: PLC0415  # as above
+
+    settings = settings_from(flags)
+    options = LoadOptions(
+        group=settings.group,
+        verify=settings.verify,
+        overrides=name_overrides(settings),
+        now_ns=now_ns(settings),
+    )
+    with progress() as bar, opened(paths) as ready:
+        collection = collect(ready, options, bar("reading"))
+    if not collection.runs:
+        raise NothingToAnalyseError(
+            f"no training log found ({len(collection.unclaimed)} files looked at); "
+            "'afterrun inspect PATH' says what each one is"
+        )
+    try:
+        written = write_tables(collection.tables, target, kind)
+    except OSError as error:
+        raise UsageError(f"{target}: cannot be written: {error.strerror or error}") from error
+    console = out()
+    for path, (_, frame) in zip(written, collection.tables.items(), strict=True):
+        rows = f"{len(frame):,} row{'' if len(frame) == 1 else 's'}"
+        console.print(plain(str(path)) + plain(f"  {rows}", "dim"))
+    return 0
