@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from afterrun.analyzer.matching import Matched
+from afterrun.analyzer.matching import Matched, stand_ins
 from afterrun.analyzer.prose import change_pct
 from afterrun.analyzer.series import Series
 from afterrun.analyzer.stats import Array, trend
@@ -31,8 +31,10 @@ class TrainLeg:
 
     course: Course
     change: float
+    """Level of the last tenth minus level of the first tenth."""
     low: float
     high: float
+    """95 % interval of the Theil-Sen line over the stretch: what ``course`` rests on."""
     at_floor: bool
     """Nothing left to learn from the training set: it cannot fall any more."""
 
@@ -99,7 +101,9 @@ def _train_leg(matched: Matched, best: int, floor_share: float) -> TrainLeg:
         tail = matched.train_cost[best:]
     t = trend(tail)
     length = max(len(tail) - 1, 0)
-    change, low, high = t.slope * length, t.low * length, t.high * length
+    low, high = t.low * length, t.high * length
+    end = max(1, len(tail) // 10)
+    change = float(np.median(tail[-end:]) - np.median(tail[:end])) if len(tail) else 0.0
     still = math.log1p(FLAT_PCT / 100.0)
     course: Course = "unclear"
     if high < 0.0:
@@ -146,8 +150,9 @@ def compared(m: Matched) -> dict[str, Any]:
             "best_value": float(m.val[raw_best]),
             "last_step": m.step_at(n - 1),
             "last_value": float(m.val[-1]),
-            "gap_start": float(np.median(gap[:q])),
-            "gap_end": float(np.median(gap[-q:])),
+            # different metrics have no gap
+            "gap_start": float(np.median(gap[:q])) if m.pair.train.metric == m.pair.val.metric else None,
+            "gap_end": float(np.median(gap[-q:])) if m.pair.train.metric == m.pair.val.metric else None,
         }
     return out
 
@@ -179,15 +184,15 @@ def measures(found: Assessment) -> dict[str, Any]:
         "train_at_onset": float(m.train[turn.best]),
         "train_last": float(m.train[-1]),
         "train_change_pct": change_pct(train.change) if log else None,
-        "train_change_low_pct": change_pct(train.low) if log else None,
-        "train_change_high_pct": change_pct(train.high) if log else None,
+        "train_trend_low_pct": change_pct(train.low) if log else None,
+        "train_trend_high_pct": change_pct(train.high) if log else None,
     }
 
 
 def other_metrics(view: RunView, main: Pair) -> list[dict[str, Any]]:
     """Best and last of every other held-out metric: which checkpoint to keep depends on the metric that counts."""
     out = []
-    for pair in view.pairs:
+    for pair in view.pairs or stand_ins(view):
         v = pair.val
         if v.tag == main.val.tag or len(v.y) < 2:
             continue

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from afterrun.analyzer.finding import Evidence
 from afterrun.analyzer.series import Series
 from afterrun.analyzer.stats import Array
 from afterrun.analyzer.view import Pair, RunView
@@ -94,3 +95,10 @@ def schedule_beside(view: RunView, s: Series) -> Schedule | None:
     """The learning rate on the axis of this series; None where it is not recorded or counts something else."""
     lr = view.lr
     return Schedule(lr) if lr is not None and Pair(train=s, val=lr).same_axis else None
+
+
+def lr_evidence(lr: Series | None) -> tuple[Evidence, ...]:
+    """First and last record of a learning rate; nothing where it is not recorded."""
+    if lr is None:
+        return ()
+    return lr.evidence(0, "first learning rate"), lr.evidence(len(lr) - 1, "last learning rate")

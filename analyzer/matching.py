@@ -11,10 +11,14 @@ from afterrun.analyzer.carry_forward import real_points
 from afterrun.analyzer.prose import count
 from afterrun.analyzer.series import Series
 from afterrun.analyzer.stats import Array
-from afterrun.analyzer.view import Pair
+from afterrun.analyzer.view import Pair, RunView
+from afterrun.loaders.names import metric_of
 
 MIN_TRAIN = 3
 """Fewer training values are no curve: some trainers write only their mean at the end."""
+
+GAMES = frozenset({"reward", "score", "success_rate"})
+"""Metrics of agents."""
 
 Axis = Literal["step", "row", "wall clock"]
 
@@ -105,6 +109,20 @@ def match(pair: Pair) -> Matched | str:
         train_per_val=per_val,
         carried=carried,
     )
+
+
+def stand_ins(view: RunView) -> tuple[Pair, ...]:
+    """The training loss beside each held-out loss or score, for runs where no metric has both curves.
+
+    Rewards are left out: a policy gets better while its loss goes where it likes.
+    """
+    train = view.train_loss
+    if train is None:
+        return ()
+    held = [s for s in view.lead if s.split in ("val", "test") and s.better and len(s.y)]
+    known = [(s, metric_of(s.metric)) for s in held if s.metric]
+    kept = [s for s, m in known if (m is None or m.kind in ("loss", "quality")) and s.metric not in GAMES]
+    return tuple(Pair(train=train, val=s) for s in sorted(kept, key=lambda s: (s.better != "min", -len(s.y))))
 
 
 def axes(pair: Pair, axis: Axis) -> tuple[Array, Array]:

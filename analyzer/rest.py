@@ -13,7 +13,7 @@ import numpy as np
 from afterrun.analyzer.changepoints import straight_pieces
 from afterrun.analyzer.descent import Descent, fit_descent
 from afterrun.analyzer.finding import Status
-from afterrun.analyzer.flatness import Stretch, stretch
+from afterrun.analyzer.flatness import Stretch, span_of, stretch
 from afterrun.analyzer.lr_schedule import Schedule
 from afterrun.analyzer.matching import match
 from afterrun.analyzer.series import Series
@@ -78,7 +78,8 @@ def never_moved(s: Series, no_progress: float, tolerance: float) -> Stretch | No
         return None
     edges = np.linspace(0, len(s.y), TENTHS + 1).astype(int)
     levels = [float(np.median(s.cost[a:b])) for a, b in itertools.pairwise(edges)]
-    return whole if levels[0] - min(levels) < no_progress else None
+    first = float(s.cost[0]) - 4.0 * s.sigma  # a fall within the first few values moved, too
+    return whole if max(levels[0], first) - min(levels) < no_progress else None
 
 
 def stalled(
@@ -105,8 +106,16 @@ def flat_since(s: Series, tolerance: float, end: int | None = None, first: int =
             break
         found = stretch(s, start, end)
         if found.course(tolerance) == "flat":
-            return found
+            skip = _still_above(s, found, tolerance)
+            return stretch(s, start + skip, end) if 0 < skip < end - start - MIN_REST_POINTS else found
     return None
+
+
+def _still_above(s: Series, flat: Stretch, tolerance: float) -> int:
+    """Points at the start of a stretch that lie above its level: the slope does not see a few of them."""
+    u = s.cost[flat.start : flat.end]
+    limit = float(np.median(u)) + max(4.0 * s.sigma, tolerance * span_of(s))
+    return int(np.argmax(u <= limit))
 
 
 def lifted_by_drops(s: Series, schedule: Schedule, tolerance: float, min_share: float) -> Sequence[Lifted]:

@@ -67,8 +67,14 @@ def reassemble(run: str, earlier: EarlierRun, overrides: Mapping[str, Name]) -> 
     for tag, name in overrides.items():
         mine = pl.col("tag") == tag
         metrics = metrics.with_columns(
-            pl.when(mine).then(pl.lit(name.metric)).otherwise(pl.col("metric").cast(pl.String)).cast(pl.Categorical),
-            pl.when(mine).then(pl.lit(name.split)).otherwise(pl.col("split").cast(pl.String)).cast(pl.Categorical),
+            pl.when(mine)
+            .then(pl.lit(name.metric))
+            .otherwise(pl.col("metric").cast(pl.String))
+            .cast(pl.Categorical),
+            pl.when(mine)
+            .then(pl.lit(name.split))
+            .otherwise(pl.col("split").cast(pl.String))
+            .cast(pl.Categorical),
         )
     attempts = max((int(f["attempt"].max() or 1) for _, f in tables.items() if len(f)), default=1)  # type: ignore[arg-type]  # int32 column
     tables = tables.with_(metrics=_filled(metrics), runs=_one_row(run, tables))
@@ -92,5 +98,3 @@ def _one_row(run: str, tables: Tables) -> pl.DataFrame:
         return pl.DataFrame([row], schema=SCHEMAS["runs"])
     outcome = pl.col("outcome").cast(pl.String).replace("running", "unknown").fill_null("unknown")
     return tables.runs.head(1).with_columns(outcome.cast(pl.Categorical), pl.col("path").fill_null(run))
-
-

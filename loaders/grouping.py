@@ -86,6 +86,8 @@ class _Tree:
     """Number of split folders with recognised files below each folder."""
     writers: Mapping[str, tuple[Writer, ...]]
     """Event-file writers by folder."""
+    wandb: frozenset[str]
+    """Folders that hold the binary log of a W&B run."""
 
 
 def _tree(members: Sequence[Member]) -> _Tree:
@@ -95,7 +97,12 @@ def _tree(members: Sequence[Member]) -> _Tree:
     for member in members:
         if member.writer is not None:
             writers[member.folder][member.writer] = None
-    return _Tree(folders, Counter(splits), {folder: tuple(found) for folder, found in writers.items()})
+    return _Tree(
+        folders=folders,
+        split_children=Counter(splits),
+        writers={folder: tuple(found) for folder, found in writers.items()},
+        wandb=frozenset(m.folder for m in members if m.format == "wandb"),
+    )
 
 
 def group(found: Sequence[Found], *, rule: str = "auto") -> list[Group]:
@@ -140,7 +147,7 @@ def _home(member: Member, tree: _Tree) -> tuple[str, Member, list[str]]:
             reasons.append("rank folders")
         elif _is_checkpoint(member, base):
             reasons.append("checkpoint folders")
-        elif base == "files" and WANDB_RUN.match(parent.rpartition("/")[2]):
+        elif base == "files" and (parent in tree.wandb or WANDB_RUN.match(parent.rpartition("/")[2])):
             reasons.append("W&B files folder")
         elif _is_split(home, base, parent, tree):
             prefix = f"{base}/{prefix}"

@@ -18,7 +18,7 @@ PERSONAL_KEYS = frozenset(
 )  # fmt: skip
 """Last parts of dotted names, lower case, ``-`` as ``_``."""
 
-_MAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_MAIL = re.compile(r"(?<![\w.+-])[\w.+-]++@[\w-]++(?:\.[\w-]++)+")
 _WHOLE_PATH = re.compile(r"(?:~[^/\\]*|[A-Za-z]:|file://)?[/\\].*", re.DOTALL)
 _HOME = re.compile(r"(?:^|(?<=:))[/\\](?:home|Users)[/\\][^/\\]+[/\\]?$")
 _INNER_HOME = re.compile(r"(?<![\w.])(?:[A-Za-z]:)?[/\\](?:home|Users)[/\\][^/\\\s'\",;:\])}]+")

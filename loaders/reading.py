@@ -38,7 +38,13 @@ class _Part:
         frames = {name: pl.concat(frames) for name, frames in self.frames.items()}
         kept = sum(len(f) for f in frames.values())
         told: Status = (
-            "partial" if self.damaged and kept else "unreadable" if self.damaged else "read" if kept else "empty"
+            "partial"
+            if self.damaged and kept
+            else "unreadable"
+            if self.damaged
+            else "read"
+            if kept
+            else "empty"
         )
         return Loaded(
             member=member,

@@ -61,7 +61,8 @@ def _json(value: object) -> str:
 
 def _clean(value: object, depth: int) -> object:
     if isinstance(value, str):
-        return impersonal(value)
+        more = f"… ({len(value)} characters)" if len(value) > MAX_VALUE_CHARACTERS else ""
+        return impersonal(value[:MAX_VALUE_CHARACTERS]) + more
     if depth >= MAX_JSON_DEPTH:
         return "…"
     if isinstance(value, list):

@@ -90,7 +90,9 @@ def _json_lines(frame: pl.DataFrame) -> bytes:
     )
     if finite:
         return frame.write_ndjson().encode("utf-8", "replace")
-    rows = (json.dumps(_strict(row), ensure_ascii=False, allow_nan=False) for row in frame.iter_rows(named=True))
+    rows = (
+        json.dumps(_strict(row), ensure_ascii=False, allow_nan=False) for row in frame.iter_rows(named=True)
+    )
     return "".join(row + "\n" for row in rows).encode("utf-8", "replace")
 
 
@@ -196,7 +198,9 @@ def _typed(text: pl.DataFrame, table: str) -> pl.DataFrame:
             continue
         column = pl.col(name)
         if dtype == pl.Boolean:
-            column = column.replace_strict({"true": True, "false": False}, default=None, return_dtype=pl.Boolean)
+            column = column.replace_strict(
+                {"true": True, "false": False}, default=None, return_dtype=pl.Boolean
+            )
         elif dtype == _ITEM and text.schema[name] == pl.String:
             column = column.str.strip_chars("[]").str.split(",").list.filter(pl.element() != "")
         columns.append(column.cast(dtype, strict=False).alias(name))

@@ -11,6 +11,7 @@ Whatever does not fit (other field orders, huge or negative steps, odd tensors, 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,8 +38,7 @@ _HIGH_BYTES = np.array([0] + [(1 << 64) - (1 << 8 * (8 - n)) for n in range(1, 9
 """Mask of the n bytes of a word that lie last in the file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hole:
+class Hole(NamedTuple):
     """A number: how many bytes before the end of its record it begins, and its layout."""
 
     back: int
@@ -54,7 +54,7 @@ class Book:
 
     codes: dict[tuple[bytes, bool], int] = field(default_factory=dict)
     plugins: dict[bytes, bytes] = field(default_factory=dict)
-    layouts: dict[tuple[tuple[Hole, ...], bytes, bytes], tuple[int, ...] | None] = field(default_factory=dict)
+    layouts: dict[tuple[tuple[Hole, ...], bytes, bytes], tuple[int, ...] | int] = field(default_factory=dict)
 
     def code(self, tag: bytes, *, is_tensor: bool) -> int:
         """The number of a tag, a new one if it is new."""
@@ -196,17 +196,16 @@ def _codes(
     window: Window, book: Book, record: int, key: tuple[tuple[Hole, ...], bytes, bytes]
 ) -> tuple[int, ...] | int:
     """Codes of the tags of a record whose fixed bytes are ``key``, -1 if its holes are others."""
-    if key not in book.layouts:
+    codes = book.layouts.get(key)
+    if codes is None:
         view = window.data.data
         event = _parsed(view, window, record)
-        fits = event is not None and _holes(view, event, window, record) == key[0]
-        if event is not None and fits:
+        codes = -1
+        if event is not None and _holes(view, event, window, record) == key[0]:
             book.learn(event)
-            kinds = [(v.tag, v.kind == tfevent.TENSOR) for v in event.values]
-            book.layouts[key] = tuple(book.code(tag, is_tensor=is_tensor) for tag, is_tensor in kinds)
-        else:
-            book.layouts[key] = None
-    return book.layouts[key] or -1
+            codes = tuple(book.code(v.tag, is_tensor=v.kind == tfevent.TENSOR) for v in event.values)
+        book.layouts[key] = codes
+    return codes
 
 
 def _group(size: Places, columns: list[Words]) -> tuple[Places, NDArray[np.bool_]]:

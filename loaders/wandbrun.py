@@ -125,7 +125,7 @@ class RunRecords:
             damaged=lost + broken + log.oversize,
             notes=(
                 *_log_notes(log, lost, counted=bool(self._number) and not log.lost_tail_bytes),
-                *([f"{broken} records or values could not be decoded"] if broken else []),
+                *([f"{broken:,} records or values could not be decoded"] if broken else []),
                 *self._notes(log),
                 *self._history.skipped.notes(),
                 *settings.notes(),
@@ -218,7 +218,7 @@ def _log_notes(log: BlockLog, lost: int, *, counted: bool) -> Iterator[str]:
         records = f"{'' if counted else 'about '}{lost:,} record{'s' if lost != 1 else ''}"
         yield f"{blocks}: {log.lost_bytes:,} bytes with {records} skipped; the other blocks are intact"
     if log.oversize:
-        yield f"{log.oversize} oversized records skipped"
+        yield f"{log.oversize} oversized record{'s' if log.oversize > 1 else ''} skipped"
     if log.cut_bytes:
         yield f"file ends inside a record (still written or cut): {log.cut_bytes:,} bytes left out"
     if log.zero_bytes:

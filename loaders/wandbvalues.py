@@ -74,9 +74,13 @@ class Skipped:
     def notes(self) -> Iterator[str]:
         """One sentence a kind."""
         for kind, keys in sorted(self.media.items()):
-            yield f"{keys.total()} values of type {kind} skipped: {_named(keys)}"
+            yield f"{_values(keys)} of type {kind} skipped: {_named(keys)}"
         if self.words:
-            yield f"{self.words.total()} values that are no numbers skipped: {_named(self.words)}"
+            yield f"{_values(self.words)} without a number skipped: {_named(self.words)}"
+
+
+def _values(keys: Counter[str]) -> str:
+    return f"{keys.total():,} value{'s' if keys.total() > 1 else ''}"
 
 
 def _named(keys: Counter[str]) -> str:

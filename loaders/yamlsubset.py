@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 
 from afterrun.loaders.limits import MAX_JSON_DEPTH
 
-_KEY = re.compile(
-    r"""("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^\s#'"\[\]{},&*!|>%@`-][^#]*?|-[^\s#][^#]*?)\s*:(?:\s+|$)"""
-)
+_QUOTED_KEY = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')\s*:(?:\s|$)""")
+_NO_KEY = frozenset("#[]{},&*!|>%@`?")
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _WHOLE = re.compile(r"[-+]?[0-9]{1,18}")
 _SPECIAL = {
@@ -96,7 +95,7 @@ def _block(lines: Sequence[_Line], at: int, depth: int) -> tuple[Any, int]:
     at = _past_blanks(lines, at)
     if lines[at].text == "-" or lines[at].text.startswith("- "):
         return _list(lines, at, depth)
-    if _KEY.match(lines[at].text):
+    if _key(lines[at].text):
         return _mapping(lines, at, depth)
     raise _NotInSubsetError
 
@@ -118,13 +117,24 @@ def _mapping(lines: Sequence[_Line], at: int, depth: int) -> tuple[dict[str, Any
             continue
         if lines[at].indent != indent:
             break
-        key = _KEY.match(lines[at].text)
-        if key is None:
+        parts = _key(lines[at].text)
+        if parts is None:
             break
-        found[str(_scalar(key[1])) if key[1][0] in "'\"" else key[1]], at = _value(
-            lines, at, lines[at].text[key.end() :], depth
-        )
+        key, rest = parts
+        found[key], at = _value(lines, at, rest, depth)
     return found, at
+
+
+def _key(text: str) -> tuple[str, str] | None:
+    """A key and what stands behind its colon; None where a line does not begin with a key."""
+    if quoted := _QUOTED_KEY.match(text):
+        return str(_scalar(quoted[1])), text[quoted.end() :].lstrip()
+    if not text or text[0] in _NO_KEY or text[0] in "'\"" or text.startswith("- ") or text == "-":
+        return None
+    key, colon, rest = text.partition(": ")
+    if not colon:
+        key, colon, rest = text[:-1], text[-1], ""
+    return (key.rstrip(), rest.lstrip()) if colon in (":", ": ") and " #" not in key else None
 
 
 def _list(lines: Sequence[_Line], at: int, depth: int) -> tuple[list[Any], int]:
@@ -138,7 +148,7 @@ def _list(lines: Sequence[_Line], at: int, depth: int) -> tuple[list[Any], int]:
         if line.indent != indent or not (line.text == "-" or line.text.startswith("- ")):
             break
         rest = line.text[1:].lstrip()
-        if _KEY.match(rest) or rest.startswith("- "):
+        if _key(rest) or rest.startswith("- "):
             inner = _Line(indent + len(line.text) - len(rest), rest, line.raw)
             value, used = _block([inner, *lines[at + 1 :]], 0, depth + 1)
             at += used

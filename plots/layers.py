@@ -89,11 +89,17 @@ class Axis(NamedTuple):
 
 
 def superseded(s: Series) -> pl.DataFrame:
-    """Rows that a restart replaced, with a step and a finite value, ordered by step."""
+    """Rows that a restart replaced, with a step and a finite value, ordered by step.
+
+    Copies of surviving rows (a checkpoint's history, the same curve in a table without a clock) were not
+    trained twice and are left out.
+    """
     if not s.superseded:
         return s.frame.clear()
     known = pl.col("superseded") & pl.col("step").is_not_null() & pl.col("value").is_finite()
-    return s.frame.filter(known).sort("step", maintain_order=True)
+    earlier = pl.col("attempt") < pl.col("attempt").max()
+    clocked = pl.lit(value=True) if s.wall_ns is None else pl.col("wall_ns").is_not_null()
+    return s.frame.filter(known & earlier & clocked).sort("step", maintain_order=True)
 
 
 def hours(wall_ns: npt.NDArray[np.int64], start_ns: int) -> Array:

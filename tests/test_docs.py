@@ -125,6 +125,16 @@ def test_links_lead_somewhere() -> None:
     assert broken == []
 
 
+def test_pages_named_in_the_code_exist() -> None:
+    named = {
+        page
+        for room in ("analyzer", "loaders", "plots", "src")
+        for path in (ROOT / room).rglob("*.py")
+        for page in re.findall(r"docs/[\w/.-]+\.md", path.read_text("utf-8"))
+    }
+    assert [page for page in sorted(named) if not (ROOT / page).exists()] == []
+
+
 def test_readme_names_the_make_targets_that_exist() -> None:
     targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
     named = {

@@ -11,7 +11,7 @@ import numpy as np
 from afterrun.analyzer.early_stop import Replay
 from afterrun.analyzer.finding import Effect, Evidence, Finding, Status, Where, jsonable
 from afterrun.analyzer.generalisation import Assessment, assess, compared, measures, other_metrics
-from afterrun.analyzer.matching import Matched, match
+from afterrun.analyzer.matching import Matched, match, stand_ins
 from afterrun.analyzer.overfit_text import drift_title, few_title, healthy_title, overfit_title
 from afterrun.analyzer.prose import count, number, percent, place
 from afterrun.analyzer.registry import Explanation, Pass, threshold
@@ -34,7 +34,7 @@ class Overfit(Pass):
         "min_after evaluations with a rising trend (Kendall's test on decorrelated blocks, one-sided p < p_confirmed) and a rise of more than min_rise_pct "
         "and of confirmed_se standard errors. On the work scale u (log of a loss, logit of an accuracy, lower is better): rise = median(last q) - median(q around the minimum), "
         "q = max(3, tail / 4), se = 1.2533 sigma sqrt(2 / q_eff). The training curve must fall over the same stretch (95 % interval of its Theil-Sen slope below 0) "
-        "or have reached its floor. Weaker evidence (p_possible, possible_se) or a training curve too noisy to tell gives 'possible'. A gap between the curves alone is never overfitting.",
+        "or have reached its floor. A held-out metric without a training curve of its own is put beside the training loss. Weaker evidence (p_possible, possible_se) or a training curve too noisy to tell gives 'possible'. A gap between the curves alone is never overfitting.",
         abstains="Without a held-out curve, without its training curve, with fewer than min_evals real evaluations (repeated values count once), or when the two "
         "curves count different things (batches, epochs) and no wall clock brings them together.",
         confused_with="A generalisation gap that does not grow, divergence (the training loss rises too), drift of the validation data or of batch-norm statistics "
@@ -70,7 +70,7 @@ class Overfit(Pass):
 
     def run(self, view: RunView) -> Iterable[Finding]:
         """One finding about the first assessable pair: given pairs, then the loss, then other metrics."""
-        pairs = view.pairs
+        pairs = view.pairs or stand_ins(view)
         if not pairs:
             yield self._no_pair(view)
             return
@@ -95,12 +95,7 @@ class Overfit(Pass):
             )
         held = next((s for s in view.lead if s.split in ("val", "test") and s.better and len(s.y)), None)
         if held is not None:
-            train = view.train_loss
-            hint = (
-                view.map_hint(held.metric or "loss", "train")
-                if train is None
-                else f"--pair '{train.tag}={held.tag}'"
-            )
+            hint = view.map_hint(held.metric or "loss", "train")
             title = f"Overfitting: {held.tag} has no training curve to stand beside."
             return abstained(
                 self, view, title, (f"the training curve of {held.metric}: {hint}",), {"val_tag": held.tag}

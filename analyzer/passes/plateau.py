@@ -11,9 +11,9 @@ import numpy as np
 
 from afterrun.analyzer.carry_forward import real_points
 from afterrun.analyzer.descent import Descent
-from afterrun.analyzer.finding import Effect, Evidence, Finding, Where, jsonable
+from afterrun.analyzer.finding import Effect, Finding, Where, jsonable
 from afterrun.analyzer.flatness import Stretch, last_window, stretch
-from afterrun.analyzer.lr_schedule import Schedule, schedule_beside
+from afterrun.analyzer.lr_schedule import Schedule, lr_evidence, schedule_beside
 from afterrun.analyzer.plateau_cause import REMEDIES, Scene, causes, scheduler_step
 from afterrun.analyzer.plateau_text import lifted_title, measures, moving_title, rest_title, size
 from afterrun.analyzer.prose import count
@@ -40,7 +40,7 @@ class Plateau(Pass):
         "A loss that is flat because the schedule ended or because nothing is left to learn is reported as information, not as a problem.",
         rule="Three questions. Did it ever move? If the whole curve surely gained less than no_progress_pct: 'never moved'. Did it run into a wall? L = c + A (1 + xi t / s)^(-1/xi) is fitted "
         "to the training loss and its held-out curve together: xi >= 0 slows down smoothly (exponential, power law, any mixture of them), xi < 0 stops at a finite step. "
-        "The stop must be more likely (2 ln of the likelihood ratio above possible_support or confirmed_support), leave at least min_share of the run after it with a learning rate above high_lr of its peak, "
+        "The stop must be more likely (2 ln of the likelihood ratio above possible_support or confirmed_support; open_support suffices for 'possible' where less than half of the loss was lost and most of the run rests at peak rate), leave at least min_share of the run after it with a learning rate above high_lr of its peak, "
         "and gain no more than rest_share of the earlier fall. Is it proven flat (95 % interval of the Theil-Sen slope on block means within flat_tolerance_pct over the whole stretch) for flat_share of the run at peak rate? "
         "Then the last window, max(window_share, window_points, but at most a third of the points), is tested for equivalence in the same way. The cause is read from learning rate, gradient norm, parameters and shape.",
         abstains="Without a training loss or with fewer than min_points values. Without a learning rate a stall is at most 'possible'.",
@@ -72,6 +72,10 @@ class Plateau(Pass):
         source="Kass and Raftery 1995",
     )
     possible_support: float = threshold(2.0, "the same for 'possible'", source="Kass and Raftery 1995")
+    open_support: float = threshold(
+        -1.5,
+        "the same where the loss lost less than half and rests for half of the run at peak rate: the shape leaves it open",
+    )
     min_share: float = threshold(
         0.25, "least share at rest with a high learning rate", unit="share of the run"
     )
@@ -139,24 +143,21 @@ class Plateau(Pass):
         if whole is not None:
             sure = whole.high < no_progress / 2.0
             return Rest(kind="never moved", status="confirmed" if sure else "possible", stretch=whole)
-        if descent is not None and descent.support >= self.possible_support:
+        if descent is not None:
             wall = stalled(s, descent, schedule, min_share=self.min_share, high_lr=self.high_lr)
             limit = max(self._tolerance, self.rest_share * descent.fall)
-            if wall is not None and -limit < wall.low < self._tolerance and wall.high < limit:
-                sure = (
-                    descent.support >= self.confirmed_support
-                    and schedule is not None
-                    and wall.p_improving > STILL_FALLING_P
-                )
+            rests = wall is not None and -limit < wall.low < self._tolerance and wall.high < limit
+            if wall is not None and rests and descent.support >= self._needed(s, wall, descent, schedule):
+                sure = descent.support >= self.confirmed_support and wall.p_improving > STILL_FALLING_P
                 return Rest(
                     kind="stalled",
-                    status="confirmed" if sure else "possible",
+                    status="confirmed" if sure and schedule is not None else "possible",
                     stretch=wall,
                     onset_low=descent.end_low,
                     onset_high=descent.end_high,
                 )
         long = flat_since(s, self._long_tolerance)
-        if long is not None and schedule is not None and self._long_at_peak(s, long, schedule):
+        if long is not None and schedule is not None and self._at_peak(s, long, schedule, self.flat_share):
             return Rest(kind="flat for long", status="possible", stretch=long)
         last = last_window(s, self.window_share, self.window_points)
         if last.course(self._tolerance) != "flat":
@@ -167,9 +168,17 @@ class Plateau(Pass):
             stretch=min((x for x in (flat_since(s, self._tolerance), last) if x), key=lambda x: x.start),
         )
 
-    def _long_at_peak(self, s: Series, flat: Stretch, schedule: Schedule) -> bool:
-        start, end = float(s.xf[flat.start]), float(s.xf[-1])
-        return end - start >= self.flat_share * s.span and schedule.share_above(0.9, start, end) >= 0.95
+    def _needed(self, s: Series, wall: Stretch, descent: Descent, schedule: Schedule | None) -> float:
+        """Support that 'possible' needs: less where little was gained and most of the run rests at peak rate."""
+        little = descent.fall < math.log(2.0)
+        if little and schedule is not None and self._at_peak(s, wall, schedule, 0.5):
+            return self.open_support
+        return self.possible_support
+
+    def _at_peak(self, s: Series, part: Stretch, schedule: Schedule, share: float) -> bool:
+        """Whether the stretch is at least ``share`` of the run, and that at peak rate."""
+        start, end = float(s.xf[part.start]), float(s.xf[-1])
+        return end - start >= share * s.span and schedule.share_above(0.9, start, end) >= 0.95
 
     def _at_work(self, view: RunView, s: Series, descent: Descent | None) -> Finding:
         """Nothing found: what the last window showed."""
@@ -230,7 +239,7 @@ class Plateau(Pass):
                 s.evidence(s.row_of(0), "first value"),
                 s.evidence(s.row_of(rest.stretch.start), "onset"),
                 s.evidence(s.row_of(len(s.y) - 1), "last value"),
-                *_lr_evidence(view.lr),
+                *lr_evidence(view.lr),
             ),
             parameters=self.parameters(),
             wasted_gpu_s=cost if alarm else None,
@@ -276,12 +285,6 @@ class Plateau(Pass):
                 }
             ),
         )
-
-
-def _lr_evidence(lr: Series | None) -> tuple[Evidence, ...]:
-    if lr is None:
-        return ()
-    return lr.evidence(0, "first learning rate"), lr.evidence(len(lr) - 1, "last learning rate")
 
 
 def _where(s: Series, first: int, last: int) -> Where:

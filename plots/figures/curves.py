@@ -22,7 +22,15 @@ from afterrun.plots.compose import (
     run_title,
     split_words,
 )
-from afterrun.plots.layers import Axis, axis_for, lane_rows, metric_label, panel_for, superseded_rows
+from afterrun.plots.layers import (
+    Axis,
+    axis_for,
+    lane_rows,
+    metric_label,
+    panel_for,
+    superseded,
+    superseded_rows,
+)
 from afterrun.plots.marks import Placer, marks_of
 from afterrun.plots.paint import paint
 from afterrun.plots.registry import Figure, Prepared, Skip
@@ -112,7 +120,7 @@ def _keys(curves: Sequence[Series], roles: Sequence[str]) -> list[Key]:
 
 
 def _superseded_key(curves: Sequence[Series]) -> list[Key]:
-    lost = sum(s.superseded for s in curves)
+    lost = sum(len(superseded(s)) for s in curves)
     return [Key("superseded", "other", f"{count_text(lost, 'point')} done again")] if lost else []
 
 

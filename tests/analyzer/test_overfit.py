@@ -198,11 +198,24 @@ def test_validation_without_its_training_curve() -> None:
 def test_repeated_values_are_one_evaluation() -> None:
     """The map is computed every fifth epoch and written on each: five evaluations, too few to judge."""
     score = np.repeat([0.3, 0.4, 0.5, 0.6, 0.7], 5)
-    view = make_view({"train/map": (range(25), np.linspace(0.3, 0.8, 25)), "eval/map": (range(25), score)})
+    view = make_view({"train/loss": (range(25), power_law(25)), "eval/val/map": (range(25), score)})
     f = judge(view)
     assert f.status == "abstained"
     assert (f.values["evaluations"], f.values["repeated_rows"]) == (5, 5)
     assert "5 real evaluations" in f.title
+
+
+def test_a_score_without_a_training_curve_stands_beside_the_training_loss() -> None:
+    rng = np.random.default_rng(0)
+    late = np.clip((STEP - 200) / 400, 0.0, None)
+    score = 0.6 - 0.3 * np.exp(-STEP / 40.0) - 0.12 * late
+    c = curves(0.0)
+    c["eval/map"] = (AT, score[AT - 1] + rng.normal(0, 0.003, len(AT)))
+    del c["eval/loss"]
+    f = judge(make_view(c))
+    assert (f.status, f.values["val_tag"], f.values["gap_end"]) == ("confirmed", "eval/map", None)
+    c["eval/reward"] = c.pop("eval/map")
+    assert judge(make_view(c)).status == "abstained"
 
 
 def batches_and_epochs(with_clock: bool) -> RunView:

@@ -83,6 +83,11 @@ def test_a_run_that_never_moved() -> None:
     assert "never moved" in f.title
 
 
+def test_one_fall_at_the_first_step_is_a_move() -> None:
+    f = judge(make_view({"loss": (range(51), [100.0] + [1.0] * 50)}))
+    assert (f.severity, f.values["kind"], f.values["cause"]) == ("info", "flat at the end", "frozen")
+
+
 def test_a_rate_of_zero_freezes_the_run() -> None:
     f = judge(view_of(np.full(N, 2.3), np.zeros(N), sd=0.01))
     assert (f.severity, f.values["cause"]) == ("warning", "frozen")

@@ -105,7 +105,7 @@ def test_values_that_are_no_plain_numbers(tmp_path: Path) -> None:
     }
     assert math.isnan(result.values("nan")[0])
     assert math.isnan(result.values("nan_text")[0])
-    assert result.notes[-1] == "2 values that are no numbers skipped: words, list"
+    assert result.notes[-1] == "2 values without a number skipped: words, list"
     assert result.damaged == 0
 
 
@@ -116,7 +116,7 @@ def test_media_are_named_and_skipped(tmp_path: Path) -> None:
     assert result.tags() == ["_step", "_timestamp", "loss"]
     assert result.notes[-2:] == (
         "3 values of type image-file skipped: fake, real",
-        "1 values of type table-file skipped: Result",
+        "1 value of type table-file skipped: Result",
     )
 
 
@@ -130,7 +130,7 @@ def test_histograms(tmp_path: Path) -> None:
         ("g", 0, WALL * 10**9, [0.0, 0.5, 1.0], [1.0, 2.0]),
         ("g", 1, (WALL + 1) * 10**9, [-1.0, 1.0, 3.0, 5.0], [3.0, 4.0, 5.0]),
     ]
-    assert "1 values of type histogram skipped: g" in read(Wandb(), path).notes
+    assert "1 value of type histogram skipped: g" in read(Wandb(), path).notes
 
 
 def test_step_is_told_by_the_row_or_by_the_record(tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def test_a_record_that_never_ends_is_given_up(tmp_path: Path, monkeypatch: pytes
     huge = wandb.history({"note": "x" * 6 * BLOCK})
     result = load(tmp_path, wandb.wandb_file([*rows(3), huge, *rows(2)]))
     assert result.steps("loss") == [0, 1, 2, 0, 1]
-    assert "1 oversized records skipped" in result.notes
+    assert "1 oversized record skipped" in result.notes
 
 
 # -- many mutated files ---------------------------------------------------------------------------------

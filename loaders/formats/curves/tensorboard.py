@@ -146,7 +146,7 @@ def _metrics(rows: list[Rows], names: list[str], first: int) -> pl.DataFrame:
     )
     frame = pl.DataFrame(
         {
-            "tag": pl.Series(names, dtype=TEXT).gather(code),
+            "tag": pl.Series(names, dtype=TEXT)[code],
             "seq": pl.Series(np.arange(first, first + code.size)),
             "step": step,
             "wall_ns": wall_ns,

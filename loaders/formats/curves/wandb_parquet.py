@@ -46,14 +46,18 @@ class WandbParquet(Loader):
 
     def load(self, source: Source) -> Iterator[Batch]:
         """Stream the row groups. Raises ``UnreadableError`` or ``LimitError`` before anything is decoded."""
-        import pyarrow as pa  # noqa: PLC0415  # this path only
-        from pyarrow.parquet import ParquetFile  # noqa: PLC0415
+        from pyarrow.parquet import ParquetFile  # noqa: PLC0415  # this path only
 
         try:
-            with ParquetFile(source.path) as file:
-                yield from _batches(source, file)
-        except (pa.ArrowException, OverflowError) as error:
-            raise UnreadableError(f"{source.name}: damaged parquet ({str(error).splitlines()[0]})") from error
+            file = ParquetFile(source.path, page_checksum_verification=True)
+        except (ValueError, OSError) as error:  # pyarrow's own errors are one or the other
+            raise UnreadableError(f"{source.name}: damaged parquet ({_first_line(error)})") from error
+        with file:
+            yield from _batches(source, file)
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _footer(path: Path) -> bytes:
@@ -77,16 +81,26 @@ def _batches(source: Source, file: ParquetFile) -> Iterator[Batch]:
     check_columns(source.name, meta.num_columns)
     unpacked = sum(meta.row_group(i).total_byte_size for i in range(meta.num_row_groups))
     check_inflation(source.name, source.size_bytes, unpacked)
-    names = [name for name in file.schema_arrow.names if file.schema_arrow.names.count(name) == 1]
+    names = file.schema_arrow.names
+    names = [name for name in names if names.count(name) == 1]
     rows = max(BATCH_VALUES // max(len(names), 1), 1)
-    table = _Table()
-    for part in file.iter_batches(batch_size=rows, columns=names):
-        frame = table.long(pl.DataFrame(pl.from_arrow(part)))
-        if len(frame):
-            yield Batch(frames={"metrics": frame})
-    notes = list(table.notes())
+    table, bad = _Table(), list[int]()
+    for group in range(meta.num_row_groups):
+        left = meta.row_group(group).num_rows
+        try:
+            for part in file.iter_batches(batch_size=rows, row_groups=[group], columns=names):
+                frame = table.long(pl.DataFrame(pl.from_arrow(part)))
+                left -= len(part)
+                if len(frame):
+                    yield Batch(frames={"metrics": frame})
+        except (ValueError, OSError):
+            bad.append(left)
+    if bad:
+        groups = f"{len(bad)} of {meta.num_row_groups} row groups"
+        yield Batch(damaged=sum(bad), notes=(f"{groups} are damaged: {sum(bad):,} rows left out",))
     sampled = sampled_note(np.concatenate(table.steps)) if table.steps else None
-    yield Batch(notes=(*notes, *([sampled] if sampled else [])), sampled=sampled is not None)
+    notes = (*table.notes(), *([sampled] if sampled else []))
+    yield Batch(notes=notes, sampled=sampled is not None)
 
 
 class _Table:

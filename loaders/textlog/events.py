@@ -1,0 +1,235 @@
+"""The records of a block in the order they were written, and where each of them lies.
+
+One event is one record of one line. What a line does not say about its place is worked out here: a batch of an
+epoch becomes a step, a line without a step takes that of the line before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from afterrun.loaders.textlog.grammar import Number
+from afterrun.loaders.textlog.moments import NO_TIME, line_times
+from afterrun.loaders.textlog.planner import Reading
+from afterrun.loaders.textlog.tokens import Ints, Lines
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+_EXACT = 2.0**53
+_MOST_RECORDS = 1 << 10
+_AXES = ("step", "steps", "epoch", "epochs", "batch", "batches", "tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """All events of one record of one skeleton: the indices of their lines, and which record of the line it is."""
+
+    reading: Reading
+    lines: Ints
+    place: int
+
+
+@dataclass(slots=True)
+class Events:
+    """Columns of the events of a block, in the order of lines. NaN and ``NO_TIME``: not recorded.
+
+    ``of_group[g]`` are the positions of the events of group ``g``. ``by_epoch``: the step is that of the epoch.
+    """
+
+    lines: Ints
+    of_group: list[Ints]
+    groups: Sequence[Group]
+    alive: Bools
+    step: Floats
+    steps: Floats
+    epoch: Floats
+    epochs: Floats
+    batch: Floats
+    batches: Floats
+    tokens: Floats
+    rank: Floats
+    wall: Ints
+    by_epoch: Bools
+    metric: Bools
+    """Whether the event holds a metric."""
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+
+def evaluate(lines: Lines, at: Ints, number: Number) -> Floats:
+    """The values of a number at some lines; NaN where digits make no number."""
+    if number.slot is None:
+        return np.full(len(at), number.constant * number.scale)
+    values = lines.column(at, number.slot)
+    if number.over is not None:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = values / lines.column(at, number.over)
+    return values if number.scale == 1.0 else values * number.scale
+
+
+def gather(lines: Lines, groups: Sequence[Group]) -> Events:
+    """The events of a block as the lines tell them."""
+    sizes = [len(g.lines) for g in groups]
+    at = np.concatenate([g.lines for g in groups]) if groups else np.empty(0, np.int64)
+    place = np.repeat([g.place for g in groups], sizes).astype(np.int64)
+    order = np.argsort(at * _MOST_RECORDS + place, kind="stable")
+    position = np.empty_like(order)
+    position[order] = np.arange(len(order))
+    bounds = np.cumsum([0, *sizes])
+    columns = {name: np.full(len(at), np.nan) for name in (*_AXES, "rank")}
+    wall = np.full(len(at), NO_TIME)
+    metric = np.zeros(len(at), np.bool_)
+    of_group = []
+    for g, group in enumerate(groups):
+        mine = position[bounds[g] : bounds[g + 1]]
+        of_group.append(mine)
+        record = group.reading.record
+        for name in _AXES:
+            number = getattr(record.axes, name)
+            if number is not None:
+                columns[name][mine] = evaluate(lines, group.lines, number)
+        if record.rank is not None:
+            columns["rank"][mine] = evaluate(lines, group.lines, record.rank)
+        if record.clock is not None:
+            wall[mine] = line_times(lines, group.lines, record.clock)
+        metric[mine] = bool(record.fields)
+    for name in ("step", "steps", "batch", "batches", "tokens", "rank"):
+        columns[name] = _whole(columns[name])
+    nothing = np.zeros(len(at), np.bool_)
+    return Events(
+        lines=at[order], of_group=of_group, groups=groups, alive=~nothing, wall=wall, by_epoch=nothing, metric=metric,
+        **columns,
+    )  # fmt: skip
+
+
+def _whole(values: Floats) -> Floats:
+    """NaN where a number is not whole: no step."""
+    with np.errstate(invalid="ignore"):
+        return np.where((values == np.floor(values)) & (np.abs(values) < _EXACT), values, np.nan)
+
+
+@dataclass(slots=True)
+class _Within:
+    """What is known of the epochs of one grammar: batches of each, number of the first, whether batches restart."""
+
+    batches: float = np.nan
+    base: float = np.nan
+    restarts: bool | None = None
+    epoch: float = np.nan
+    batch: float = np.nan
+
+
+@dataclass(slots=True)
+class Placer:
+    """Completes the axes of events; remembers what later blocks need."""
+
+    _last: dict[float, dict[str, float]] = field(default_factory=dict)
+    _within: dict[str, _Within] = field(default_factory=dict)
+    _open: bool = False
+    _started: bool = False
+    _chain_wall: int = NO_TIME
+
+    def place(self, events: Events, line_count: int) -> None:
+        """Fill in step, epoch and time where they follow from other lines."""
+        if not len(events):
+            self._open = False if line_count else self._open
+            return
+        self._chain(events, line_count)
+        for name in dict.fromkeys(g.reading.grammar.name for g in events.groups):
+            self._epochs(events, name)
+        self._inherit(events)
+        free = np.isnan(events.step) & np.isfinite(events.epoch)
+        whole = free & (events.epoch == np.floor(events.epoch))
+        events.by_epoch = whole
+        events.step = np.where(whole, events.epoch, events.step)
+
+    def _flag(self, events: Events, name: str) -> Bools:
+        """Which events have a property of their record."""
+        found = np.zeros(len(events), np.bool_)
+        for group, mine in zip(events.groups, events.of_group, strict=True):
+            if getattr(group.reading.record, name):
+                found[mine] = True
+        return found
+
+    def _chain(self, events: Events, line_count: int) -> None:
+        """Chained lines count where the lines above lead up to the one that opens the chain."""
+        chained, opens = self._flag(events, "chained"), self._flag(events, "opens")
+        in_chain = np.zeros(line_count, np.bool_)
+        in_chain[events.lines[chained]] = True
+        head = np.where(in_chain, -1, np.arange(line_count))
+        head = np.maximum.accumulate(head)
+        opening = np.zeros(line_count + 1, np.bool_)
+        opening[events.lines[opens]] = True
+        opening[-1] = self._open  # of the block before, where ``head`` is -1
+        events.alive &= ~chained | opening[head[events.lines]]
+        if chained.any() or opens.any():
+            times = np.full(line_count + 1, NO_TIME)
+            times[events.lines[opens]] = events.wall[opens]
+            times[-1] = self._chain_wall
+            events.wall = np.where(chained, times[head[events.lines]], events.wall)
+            self._chain_wall = int(times[head[-1]])
+        self._open = bool(opening[head[-1]])
+
+    def _epochs(self, events: Events, name: str) -> None:
+        """Steps of batches within epochs, and of lines at the end of an epoch."""
+        mine = np.zeros(len(events), np.bool_)
+        for group, positions in zip(events.groups, events.of_group, strict=True):
+            if group.reading.grammar.name == name:
+                mine[positions] = True
+        mine &= events.alive
+        state = self._within.setdefault(name, _Within())
+        rows = np.flatnonzero(mine & np.isfinite(events.batch))
+        if len(rows):
+            epoch, batch, batches = events.epoch[rows], events.batch[rows], events.batches[rows]
+            if np.isnan(state.base) and np.isfinite(epoch).any():
+                state.base = min(1.0, float(epoch[np.isfinite(epoch)][0]))
+            state.restarts = state.restarts if state.restarts is not None else _restarts(state, epoch, batch)
+            state.epoch, state.batch = float(epoch[-1]), float(batch[-1])
+            offset = np.zeros(len(rows)) if state.restarts is False else (epoch - state.base) * batches
+            events.step[rows] = _whole(np.where(np.isfinite(offset), batch + offset, batch))
+            self._remember_batches(events, state, rows)
+        if name != "tqdm" and np.isfinite(state.batches) and state.restarts is not False:
+            ends = np.flatnonzero(mine & self._flag(events, "ends_epoch") & np.isfinite(events.epoch))
+            ends = ends[np.isnan(events.step[ends])]
+            events.step[ends] = _whole((events.epoch[ends] - state.base + 1) * state.batches)
+
+    def _remember_batches(self, events: Events, state: _Within, rows: Ints) -> None:
+        """Batches of an epoch, the largest told: a validation set has fewer."""
+        told = events.batches[rows][np.isfinite(events.epoch[rows]) & np.isfinite(events.batches[rows])]
+        if len(told):
+            state.batches = float(np.nanmax([state.batches, told.max()]))
+
+    def _inherit(self, events: Events) -> None:
+        """Axes of lines that take those of the line before, rank by rank."""
+        inherits = self._flag(events, "inherits") & events.alive
+        before_first = self._flag(events, "before_first") & inherits
+        ranks = np.where(np.isnan(events.rank), -1.0, events.rank)
+        for rank in np.unique(ranks).tolist():
+            rows = np.flatnonzero((ranks == rank) & events.alive)
+            last = self._last.setdefault(rank, {})
+            for name in ("step", "epoch", "tokens"):
+                column = getattr(events, name)
+                own = column[rows]
+                seen = np.maximum.accumulate(np.where(np.isfinite(own), np.arange(len(rows)), -1))
+                known = np.where(seen >= 0, own[seen], last.get(name, np.nan))
+                column[rows] = np.where(np.isnan(own) & inherits[rows], known, own)
+                if len(rows):
+                    last[name] = float(known[-1])
+        steps = np.flatnonzero(np.isfinite(events.step))
+        if not self._started and len(steps):
+            early = np.flatnonzero(before_first & np.isnan(events.step))
+            events.step[early[early < steps[0]]] = events.step[steps[0]] - 1
+        self._started = self._started or bool(len(steps))
+
+
+def _restarts(state: _Within, epoch: Floats, batch: Floats) -> bool | None:
+    """Whether batches begin again with each epoch, seen where the epoch first moves on; None: not yet seen."""
+    e, b = np.concatenate([[state.epoch], epoch]), np.concatenate([[state.batch], batch])
+    moves = np.flatnonzero((e[1:] > e[:-1]) & np.isfinite(b[1:]) & np.isfinite(b[:-1]))
+    return bool(b[moves[0] + 1] <= b[moves[0]]) if len(moves) else None

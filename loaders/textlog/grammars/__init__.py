@@ -1,0 +1,1 @@
+"""One file for each grammar of log lines; found by walking this folder."""
