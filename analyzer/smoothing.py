@@ -11,10 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from afterrun.analyzer.stats import Array
+from afterrun.analyzer.stats import Array, mad_sd
 
 ALPHAS: Array = np.geomspace(0.002, 1.0, 25)
 """Candidates of ``choose_alpha``; log-spaced, as in the calibration of the method."""
+
+CLIP_SIGMAS = 6.0
+"""Noise alone goes so far from its forecast once in a billion points; a spike does."""
 
 MIN_POINTS = 8
 """Fewer points are never smoothed: a curve of two points has nothing to smooth."""
@@ -47,11 +50,17 @@ class Smoothing:
 def choose_alpha(u: Array) -> Smoothing | None:
     """The alpha with the least one-step-ahead squared error on the work scale, or None if too short.
 
-    For a local-level model this recovers the optimal gain within about 10 % (n = 2,000). ``u`` must be
-    finite and without its warm-up.
+    For a local-level model this recovers the optimal gain within about 10 % (n = 2,000). An error counts as
+    at most ``CLIP_SIGMAS`` robust standard deviations of the steps, or a few spikes would decide. ``u`` must
+    be finite and without its warm-up.
     """
     if len(u) < MIN_POINTS:
         return None
-    errors = [float(np.sum((u[1:] - ewma(u, float(a))[:-1]) ** 2)) for a in ALPHAS]
-    alpha = float(ALPHAS[int(np.argmin(errors))])
+    clip = CLIP_SIGMAS * mad_sd(np.diff(u)) or np.inf
+    now, ahead = pl.col("u").head(len(u) - 1), pl.col("u").tail(len(u) - 1)
+    errors = pl.DataFrame({"u": u}).select(
+        ((ahead - now.ewm_mean(alpha=float(a), adjust=True)).clip(-clip, clip) ** 2).sum().alias(str(i))
+        for i, a in enumerate(ALPHAS)
+    )
+    alpha = float(ALPHAS[int(np.argmin(errors.row(0)))])
     return Smoothing(alpha=alpha, window_points=(2.0 - alpha) / alpha, lag_points=(1.0 - alpha) / alpha)

@@ -36,12 +36,13 @@ _SECRET = re.compile(
     r"|(?i:(?<=api_key=)|(?<=apikey=)|(?<=token=)|(?<=password=)|(?<=secret=))[^\s,;'\"&]+"
 )
 _CODE = re.compile(
-    r"\s*(?:#|//|\"\"\"|'''|(?:def|if|elif|for|while|return|raise|except|import|assert|class)\b|[\w.]+\(|[\w.\[\]'\"]+ [-+*/]?= )"
+    r"\s*(?:#|//|[fbr]{0,2}[\"']|(?:def|if|elif|for|while|return|raise|except|import|assert|class)\b|[\w.]+\(|[\w.\[\]'\"]+ [-+*/]?= )"
     r"|\s{4,}\S.*[)\]:,\\]$"
 )
 _STEP = re.compile(
     r"\b(?:iteration|iter|step|global_step|update)s?[ =:_]*(\d{1,15})\b|checkpoint[-_](\d{1,15})\b"
 )
+_SPEAKER = re.compile(r"(?:slurmstepd|slurm_load|srun|mpirun|torchrun|NVRM): ")
 _SLURM_TIME = re.compile(r"CANCELLED AT (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)")
 
 
@@ -152,6 +153,8 @@ class MarkFinder:
         if known is None:
             return None
         stamp = _SLURM_TIME.search(text)
+        speaker = _SPEAKER.search(text)
+        text = text[speaker.start() :] if speaker else text
         return Mark(i, known.kind, one_line(text), t_ns=moment(stamp[1]) if stamp else None)
 
     def _placed(self, lines: Lines, i: int, mark: Mark, progress: Progress) -> Mark:

@@ -197,7 +197,7 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         kind="finish", role="end", what="the run recorded its end",
         pattern=_BEGIN + r"(?:Training (?:is )?(?:completed?|finished|done)\b|Finished [Tt]raining\b|[Dd]one training\b|End of training\b"
-        r"|\[after training is done\]|\[exiting program at iteration|(?:Total )?[Tt]raining time:? \d|Total training time:|Optimization [Ff]inished"
+        r"|\[after training is done\]|\[exiting program at iteration|Training time:? \d|Optimization [Ff]inished"
         r"|`Trainer\.fit` stopped: `max_\w+=\d+` reached|\d+ epochs completed in )",
         cues=("training", "trainer.fit", "optimization finished", "epochs completed", "exiting program"),
     ),

@@ -1,7 +1,7 @@
 """TensorBoard event files: scalars of TF1, TF2 and PyTorch, histograms, hyper-parameters, texts.
 
 Scalars are decoded many at a time (``tfscalars``), the rest one by one (``tfevent``); images, audio and
-graphs are counted and passed over. Every checksum is checked: that costs a tenth when many are checked
+graphs are counted and passed over. Every checksum is checked, which is cheap when many are checked
 together (``tfcrc``).
 """
 

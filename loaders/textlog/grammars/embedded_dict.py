@@ -20,6 +20,7 @@ _ITEM = re.compile(
     re.IGNORECASE,
 )
 _STEPS = ("global_step", "num_updates", "step", "iter", "iteration")
+_SPLIT = re.compile(r"^(?:train|valid|val|eval|test)_")  # fairseq: valid_num_updates
 _EPOCHS = ("epoch", "update")
 _TOKENS = ("num_input_tokens_seen", "num_tokens")
 _TELLING = frozenset({"loss", "quality"})
@@ -54,8 +55,10 @@ def _is_metrics(items: dict[str, Number]) -> bool:
 
 
 def _record(items: dict[str, Number]) -> Record:
+    bare = {_SPLIT.sub("", key): number for key, number in items.items() if number.slot is not None}
+
     def first(names: tuple[str, ...]) -> Number | None:
-        return next((items[n] for n in names if n in items and items[n].slot is not None), None)
+        return next((bare[n] for n in names if n in bare), None)
 
     # fairseq counts ``epoch`` whole and says in ``update`` how far the epoch is
     epoch = items.get("update") or items.get("epoch")

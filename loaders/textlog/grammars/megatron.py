@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from afterrun.loaders.cells import number
 from afterrun.loaders.textlog.grammar import VALUE, Axes, Field, Grammar, Record, Skeleton, pairs
 from afterrun.loaders.textlog.tokens import NUM
 
@@ -22,7 +21,8 @@ _TIMERS = re.compile(r"time \(ms\) ?\|")
 _CHECKED = re.compile(rf"(validation|test) loss at (?:iteration ({NUM})|the end of training)[^|]*\|")
 _MEMORY = re.compile(rf"\(after ({NUM}) iterations\) memory \(MB\) ?\|")
 _RANK = re.compile(rf"\[Rank ({NUM})\] ?")
-_ARGUMENT = re.compile(r"\s*([A-Za-z]\w*) \.{3,} ?(\S.*?)\s*")
+_ARGUMENT = re.compile(r"([A-Za-z]\w*) \.{3,} ?(\S.*?)\s*$")
+_JSON_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _LITERALS = {"True": "true", "False": "false", "None": "null"}
 
 
@@ -49,7 +49,7 @@ class Megatron(Grammar):
             yield Record(fields=tuple(fields), axes=Axes(step=line.number(found, 2)), inherits=True)
         elif _MEMORY.match(text):
             yield from _memory(line)
-        elif _ARGUMENT.fullmatch(text):
+        elif _ARGUMENT.match(text):
             yield Record(params=True)
 
     def params(self, line: str) -> Iterable[tuple[str, str]]:
@@ -57,11 +57,8 @@ class Megatron(Grammar):
         found = _ARGUMENT.search(line)
         if found:
             value = found[2]
-            plain = number(value)
-            yield (
-                found[1],
-                _LITERALS.get(value) or (json.dumps(value) if plain is None else json.dumps(plain)),
-            )
+            plain = _JSON_NUMBER.fullmatch(value)
+            yield found[1], _LITERALS.get(value) or (value if plain else json.dumps(value))
 
 
 def _training(line: Skeleton, found: re.Match[str]) -> Record:

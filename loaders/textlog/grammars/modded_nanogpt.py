@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from afterrun.loaders.textlog.grammar import VALUE, Axes, Grammar, Record, Skeleton, pairs
+from afterrun.loaders.textlog.grammar import NAN_WORD, Axes, Grammar, Record, Skeleton, pairs
 from afterrun.loaders.textlog.tokens import NUM
 
 _HEAD = re.compile(rf"step:({NUM})/({NUM}) ")
-_PAIR = re.compile(rf"(?:^| )(?P<key>[a-z]\w*):(?P<value>{VALUE})(?P<unit>ms|s)?(?= |$)", re.IGNORECASE)
+_PAIR = re.compile(rf"(?:^| )(?P<key>[a-z]\w*):(?P<value>{NUM}|{NAN_WORD})(?P<unit>ms|s)?(?= |$)", re.IGNORECASE)
 
 
 class ModdedNanoGpt(Grammar):
