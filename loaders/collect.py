@@ -11,12 +11,12 @@ import polars as pl
 from afterrun.loaders.assemble import Assembled, assemble
 from afterrun.loaders.collection import Collection, RunInfo, Unclaimed
 from afterrun.loaders.discover import Found, discover
+from afterrun.loaders.earlier import earlier_runs, reassemble
 from afterrun.loaders.grouping import Group, group, stem_of
 from afterrun.loaders.names import Name
 from afterrun.loaders.placing import Loaded
 from afterrun.loaders.reading import by_run, read
 from afterrun.loaders.schema import Tables
-from afterrun.loaders.earlier import earlier_runs, reassemble
 
 RUNNING_NS = 600 * 10**9
 """A run written to less than 10 minutes before *now* and without an end record is still running."""

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from afterrun.loaders.discover import Found
+from afterrun.loaders.events.name import Writer, writer_of
 from afterrun.loaders.names import SPLIT_WORDS
-from afterrun.loaders.tfname import Writer, writer_of
 
 SPLIT_FOLDERS = frozenset({"train", "training", "val", "valid", "validation", "eval", "evaluation", "test"})
 CHECKPOINT = re.compile(r"^checkpoint-\d+$")

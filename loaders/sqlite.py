@@ -85,7 +85,7 @@ def _connect(path: Path, *, immutable: bool) -> sqlite3.Connection:
     mode = "mode=ro&immutable=1" if immutable else "mode=rw"
     connection = sqlite3.connect(f"file:{quote(str(path.resolve()))}?{mode}", uri=True)
     connection.text_factory = lambda data: data.decode("utf-8", "replace")
-    connection.enable_load_extension(False)  # noqa: FBT003  # the only way to say it
+    connection.enable_load_extension(False)  # the only way to say it
     for pragma in _PRAGMAS:
         connection.execute(f"PRAGMA {pragma}")
     return connection

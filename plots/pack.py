@@ -15,9 +15,9 @@ from pathlib import Path
 
 from afterrun.analyzer.finding import Finding, rank_order
 from afterrun.analyzer.view import RunView
+from afterrun.plots.canvas.text import display_name
 from afterrun.plots.filenames import safe_names
 from afterrun.plots.registry import Drawn, Figure, Prepared, Skip, figures
-from afterrun.plots.text import display_name
 from afterrun.plots.theme import SCREEN, Theme
 from afterrun.plots.write import check_format, csv_bytes, render, write_atomic
 

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from afterrun.analyzer.curves.rise import Onset, Rise, onset, rise
 from afterrun.analyzer.finding import Effect, Finding, Status, Where
 from afterrun.analyzer.prose import change_pct, count, number, percent, place
 from afterrun.analyzer.registry import Explanation, Pass, threshold
-from afterrun.analyzer.rise import Onset, Rise, onset, rise
 from afterrun.analyzer.series import Series
 from afterrun.analyzer.stats import trend
 from afterrun.analyzer.verdicts import abstained, refuted

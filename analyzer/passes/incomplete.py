@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
+from afterrun.analyzer.curves.goal import Goal, goals
 from afterrun.analyzer.finding import Effect, Evidence, Finding, Severity, Status, Where
-from afterrun.analyzer.goal import Goal, goals
 from afterrun.analyzer.prose import number, percent
 from afterrun.analyzer.registry import Explanation, Pass, threshold
 from afterrun.analyzer.series import Series

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from afterrun.analyzer.curves.flatness import Stretch, stretch
+from afterrun.analyzer.curves.lr_schedule import Schedule
 from afterrun.analyzer.finding import Effect, Finding, Status, Where, jsonable
-from afterrun.analyzer.flatness import Stretch, stretch
-from afterrun.analyzer.lr_schedule import Schedule
 from afterrun.analyzer.prose import change_pct, number, percent, place
 from afterrun.analyzer.registry import Explanation, Pass, threshold
 from afterrun.analyzer.series import Series

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from afterrun.analyzer.carry_forward import real_points
+from afterrun.analyzer.curves.carry_forward import real_points
 from afterrun.analyzer.finding import Effect, Finding, Where, jsonable
 from afterrun.analyzer.prose import change_pct, count, number, percent
 from afterrun.analyzer.registry import Explanation, Pass, threshold

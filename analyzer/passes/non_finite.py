@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import polars as pl
 
+from afterrun.analyzer.curves.holes import Hole, hole
+from afterrun.analyzer.curves.prelude import Prelude, prelude
 from afterrun.analyzer.finding import SEVERITY_ORDER, Effect, Evidence, Finding, Severity, Where
-from afterrun.analyzer.holes import Hole, hole
-from afterrun.analyzer.prelude import Prelude, prelude
 from afterrun.analyzer.prose import count, number, place
 from afterrun.analyzer.registry import Explanation, Pass, threshold
 from afterrun.analyzer.series import Series

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from afterrun.analyzer.early_stop import Replay
+from afterrun.analyzer.curves.early_stop import Replay
+from afterrun.analyzer.curves.generalisation import Assessment, assess, compared, measures, other_metrics
+from afterrun.analyzer.curves.matching import Matched, match, stand_ins
+from afterrun.analyzer.curves.overfit_text import drift_title, few_title, healthy_title, overfit_title
 from afterrun.analyzer.finding import Effect, Evidence, Finding, Status, Where, jsonable
-from afterrun.analyzer.generalisation import Assessment, assess, compared, measures, other_metrics
-from afterrun.analyzer.matching import Matched, match, stand_ins
-from afterrun.analyzer.overfit_text import drift_title, few_title, healthy_title, overfit_title
 from afterrun.analyzer.prose import count, number, percent, place
 from afterrun.analyzer.registry import Explanation, Pass, threshold
 from afterrun.analyzer.verdicts import abstained, refuted

@@ -9,16 +9,24 @@ from typing import ClassVar
 
 import numpy as np
 
-from afterrun.analyzer.carry_forward import real_points
-from afterrun.analyzer.descent import Descent
+from afterrun.analyzer.curves.carry_forward import real_points
+from afterrun.analyzer.curves.descent import Descent
+from afterrun.analyzer.curves.flatness import Stretch, last_window, stretch
+from afterrun.analyzer.curves.lr_schedule import Schedule, lr_evidence, schedule_beside
+from afterrun.analyzer.curves.plateau_cause import REMEDIES, Scene, causes, scheduler_step
+from afterrun.analyzer.curves.plateau_text import lifted_title, measures, moving_title, rest_title, size
+from afterrun.analyzer.curves.rest import (
+    Lifted,
+    Rest,
+    descent_of,
+    flat_since,
+    lifted_by_drops,
+    never_moved,
+    stalled,
+)
 from afterrun.analyzer.finding import Effect, Finding, Where, jsonable
-from afterrun.analyzer.flatness import Stretch, last_window, stretch
-from afterrun.analyzer.lr_schedule import Schedule, lr_evidence, schedule_beside
-from afterrun.analyzer.plateau_cause import REMEDIES, Scene, causes, scheduler_step
-from afterrun.analyzer.plateau_text import lifted_title, measures, moving_title, rest_title, size
 from afterrun.analyzer.prose import count
 from afterrun.analyzer.registry import Explanation, Pass, threshold
-from afterrun.analyzer.rest import Lifted, Rest, descent_of, flat_since, lifted_by_drops, never_moved, stalled
 from afterrun.analyzer.series import Series
 from afterrun.analyzer.verdicts import abstained, refuted
 from afterrun.analyzer.view import RunView

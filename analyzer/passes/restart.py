@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
+from afterrun.analyzer.curves.restarts import Restart, reference, restarts
 from afterrun.analyzer.finding import Effect, Evidence, Finding, Where, jsonable
 from afterrun.analyzer.prose import count, duration, gpu_time, percent
 from afterrun.analyzer.registry import Explanation, Pass, threshold
-from afterrun.analyzer.restarts import Restart, reference, restarts
 from afterrun.analyzer.series import Series
 from afterrun.analyzer.verdicts import abstained, refuted
 from afterrun.analyzer.view import RunView

@@ -10,19 +10,19 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from afterrun.analyzer.excursions import Excursion, Rule, resolution, upward
-from afterrun.analyzer.finding import Effect, Finding, Where
-from afterrun.analyzer.prose import change_pct, count, number, place
-from afterrun.analyzer.registry import Explanation, Pass, threshold
-from afterrun.analyzer.series import Series
-from afterrun.analyzer.spike_context import (
+from afterrun.analyzer.curves.excursions import Excursion, Rule, resolution, upward
+from afterrun.analyzer.curves.spike_context import (
     GradientWatch,
     megatron_rl_points,
     megatron_spiky_points,
     olmo_spike_score_pct,
     zclip_points,
 )
-from afterrun.analyzer.spikes import Event, binomial_tail, describe, height_pct, tail, value_of
+from afterrun.analyzer.curves.spikes import Event, binomial_tail, describe, height_pct, tail, value_of
+from afterrun.analyzer.finding import Effect, Finding, Where
+from afterrun.analyzer.prose import change_pct, count, number, place
+from afterrun.analyzer.registry import Explanation, Pass, threshold
+from afterrun.analyzer.series import Series
 from afterrun.analyzer.verdicts import abstained, refuted
 from afterrun.analyzer.view import RunView
 

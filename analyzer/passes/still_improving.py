@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from afterrun.analyzer.carry_forward import real_points
+from afterrun.analyzer.curves.carry_forward import real_points
+from afterrun.analyzer.curves.flatness import Stretch, last_window, span_of
+from afterrun.analyzer.curves.lr_schedule import Schedule
 from afterrun.analyzer.finding import Effect, Finding, Status, Where, jsonable
-from afterrun.analyzer.flatness import Stretch, last_window, span_of
-from afterrun.analyzer.lr_schedule import Schedule
 from afterrun.analyzer.prose import change_pct, count, number, percent
 from afterrun.analyzer.registry import Explanation, Pass, threshold
 from afterrun.analyzer.series import Series

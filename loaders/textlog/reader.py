@@ -258,9 +258,7 @@ class TextLogReader:
             notes.insert(0, f"lines of {names}")
         if self._timed:
             notes.append("times without a zone are taken for UTC")
-        return Batch(
-            frames=frames, damaged=self.damage.lines + (self._half is not None), notes=tuple(notes)
-        )
+        return Batch(frames=frames, damaged=self.damage.lines + (self._half is not None), notes=tuple(notes))
 
     def _counts(self, name: str) -> bool:
         return self._lines_of[name] > 0 and (name != "key_value" or self._judge.generic)

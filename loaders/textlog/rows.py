@@ -98,15 +98,15 @@ def make_rows(lines: Lines, events: Events, tags: Tags) -> Rows:
             order.append(mine[kept] * MAX_TAGS + place)
             tag.append(np.full(int(kept.sum()), code, np.int32))
     if not tag:
-        return _rows_of(events, *(np.empty(0, t) for t in (np.int32, np.float64, np.int64)), doubtful, generic)
+        return _rows_of(
+            events, *(np.empty(0, t) for t in (np.int32, np.float64, np.int64)), doubtful, generic
+        )
     sequence = np.argsort(np.concatenate(order), kind="stable")
     parts = (np.concatenate(tag)[sequence], np.concatenate(value)[sequence], np.concatenate(event)[sequence])
     return _rows_of(events, *parts, doubtful, generic)
 
 
-def _rows_of(
-    events: Events, tag: Codes, value: Floats, at: Ints, doubtful: Bools, generic: Bools
-) -> Rows:
+def _rows_of(events: Events, tag: Codes, value: Floats, at: Ints, doubtful: Bools, generic: Bools) -> Rows:
     return Rows(
         tag=tag,
         value=value,

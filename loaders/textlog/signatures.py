@@ -30,12 +30,14 @@ class Signature:
     what: str
     pattern: str
     cues: tuple[str, ...]
+    never: str = ""
+    """A pattern that takes the match back."""
     outcome: str = ""
     """Outcome of a run that ends with it; empty: decided by the kind."""
 
 
-_BEGIN = r"(?:^|[\]>|)] ?|: |- |\b[\w.]*(?:Error|Exception): )\s{0,3}"
-_NO = r"(?!.*\b(?:no|not|without|zero|0) (?:nan|inf|non-?finite))"
+_BEGIN = r"(?:^|[\]>|)] ?|: |- )\s{0,3}"
+_NO_NAN = r"(?i:\b(?:no|not|without|zero|0|if|when|check(?:ing)? for) (?:any )?(?:nan|inf|non-?finite))"
 
 SIGNATURES: tuple[Signature, ...] = (
     # memory of the GPU
@@ -129,17 +131,17 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     # not a number
     Signature(
-        kind="nan", role="root", what="training stopped on a loss that is not finite", outcome="nan",
-        pattern=_NO + r".*\b(?:[Ll]oss (?:is|was) (?:nan|NaN|inf|infinite|non-finite)\b.*\b(?:stop|abort|exit|terminat)"
+        kind="nan", role="root", what="training stopped on a loss that is not finite", outcome="nan", never=_NO_NAN,
+        pattern=r"\b(?:[Ll]oss (?:is|was) (?:nan|NaN|inf|infinite|non-finite)\b.{0,200}\b(?:stop|abort|exit|terminat)"
         r"|Minimum loss scale reached|FloatingPointError|Current loss scale already at minimum)",
         cues=("loss is ", "loss was ", "loss scale", "floatingpointerror"),
     ),
     Signature(
-        kind="nan", role="notice", what="a value is not finite",
-        pattern=_NO + r".*\b(?:[Ll]oss (?:is|was|became|went|turned) (?:to )?(?:nan|NaN|inf|infinite|not finite|non-finite)\b"
+        kind="nan", role="notice", what="a value is not finite", never=_NO_NAN,
+        pattern=r"\b(?:[Ll]oss (?:is|was|became|went|turned) (?:to )?(?:nan|NaN|inf|infinite|not finite|non-finite)\b"
         r"|(?:NaN|nan|Inf|NaN/Inf|NaN or Inf|NaNs or Infs|[Nn]on-?finite) (?:loss|gradients?|grad norm|value)s? (?:is |are |was |were )?(?:detected|encountered|found)"
         r"|(?:[Ff]ound|[Dd]etected|[Ee]ncountered) (?:a )?(?:NaN|nan|Inf|NaN or Inf|NaN/Inf|non-?finite)\b)",
-        cues=("loss is ", "loss was ", "loss became ", "loss went ", "loss turned ", "nan", "finite", " inf "),
+        cues=("loss is ", "loss was ", "loss became ", "loss went ", "loss turned ", "nan loss", "nan grad", "nan or inf", "nans or infs", "nan/inf", "nan value", "nan was", "nan is", "nan detected", "nan encountered", "nan found", "found nan", "detected nan", "encountered nan", "a nan", "finite loss", "finite grad", "finite value"),
     ),
     # signals
     Signature(
@@ -223,8 +225,8 @@ def outcome_of(kind: str, text: str) -> str:
 
 
 @cache
-def _compiled() -> tuple[tuple[re.Pattern[str], Signature], ...]:
-    return tuple((re.compile(s.pattern), s) for s in SIGNATURES)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
 
 
 @cache
@@ -242,7 +244,11 @@ def may_match(text: str) -> bool:
 def signature_of(text: str) -> Signature | None:
     """The entry that a line matches, None for any other line."""
     lower = text.lower()
-    for pattern, signature in _compiled():
-        if any(cue in lower for cue in signature.cues) and pattern.search(text):
+    for signature in SIGNATURES:
+        if (
+            any(cue in lower for cue in signature.cues)
+            and _compiled(signature.pattern).search(text)
+            and not (signature.never and _compiled(signature.never).search(text))
+        ):
             return signature
     return None

@@ -20,13 +20,72 @@ MIN_LINES = 3
 """Metric lines from which a file is a log."""
 
 _NO_LOGS = frozenset(
-    ".py .pyi .ipynb .sh .bash .c .cc .cpp .cu .cuh .h .hpp .js .ts .jsx .css .html .htm .go .rs .java .jl .lua .r .m .sql "
-    ".md .rst .tex .bib .adoc .yaml .yml .toml .cfg .ini .conf .json .jsonl .ndjson .csv .tsv .xml .svg .lock .patch .diff "
-    ".gitignore .dockerfile .cmake .mk .proto .tpl .j2 .template .sbatch .slurm .env".split()
+    [
+        ".py",
+        ".pyi",
+        ".ipynb",
+        ".sh",
+        ".bash",
+        ".c",
+        ".cc",
+        ".cpp",
+        ".cu",
+        ".cuh",
+        ".h",
+        ".hpp",
+        ".js",
+        ".ts",
+        ".jsx",
+        ".css",
+        ".html",
+        ".htm",
+        ".go",
+        ".rs",
+        ".java",
+        ".jl",
+        ".lua",
+        ".r",
+        ".m",
+        ".sql",
+        ".md",
+        ".rst",
+        ".tex",
+        ".bib",
+        ".adoc",
+        ".yaml",
+        ".yml",
+        ".toml",
+        ".cfg",
+        ".ini",
+        ".conf",
+        ".json",
+        ".jsonl",
+        ".ndjson",
+        ".csv",
+        ".tsv",
+        ".xml",
+        ".svg",
+        ".lock",
+        ".patch",
+        ".diff",
+        ".gitignore",
+        ".dockerfile",
+        ".cmake",
+        ".mk",
+        ".proto",
+        ".tpl",
+        ".j2",
+        ".template",
+        ".sbatch",
+        ".slurm",
+        ".env",
+    ]
 )
 """Suffixes of source, documentation, settings and tables, which quote log lines at most."""
 
-_NO_LOG_NAMES = frozenset({"readme", "license", "requirements", "makefile", "dockerfile", "changelog", "notice"})
+_NO_LOG_NAMES = frozenset(
+    {"readme", "license", "requirements", "makefile", "dockerfile", "changelog", "notice"}
+)
 _MOSTLY_BINARY = 0.05
 _TEXT_CONTROLS = b"\t\n\v\f\r\x1b\x08\0"
 
@@ -49,7 +108,9 @@ def _is_text(head: bytes) -> bool:
     if encoding_of(head).startswith("utf-16"):
         return True
     start = head.lstrip(b"\xef\xbb\xbf\0 \r\n\t")
-    if start.startswith((b"version https://git-lfs", b"%PDF", b"PK\x03\x04", b'{"', b"[{", b"\x89PNG", b"\x1f\x8b")):
+    if start.startswith(
+        (b"version https://git-lfs", b"%PDF", b"PK\x03\x04", b'{"', b"[{", b"\x89PNG", b"\x1f\x8b")
+    ):
         return False
     controls = sum(head.count(bytes([c])) for c in range(32) if c not in _TEXT_CONTROLS)
     zeros = len(head) - len(head.lstrip(b"\0"))

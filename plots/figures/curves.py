@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import polars as pl
 
-from afterrun.analyzer.carry_forward import real_points
+from afterrun.analyzer.curves.carry_forward import real_points
 from afterrun.analyzer.finding import Finding
 from afterrun.analyzer.series import Series
 from afterrun.analyzer.view import RunView
-from afterrun.plots.compose import (
+from afterrun.plots.canvas.paint import paint
+from afterrun.plots.canvas.text import count_text, display_name, step_text, value_text
+from afterrun.plots.content.compose import (
     curve_keys,
     curve_rows,
     end_labels,
@@ -22,7 +24,7 @@ from afterrun.plots.compose import (
     run_title,
     split_words,
 )
-from afterrun.plots.layers import (
+from afterrun.plots.content.layers import (
     Axis,
     axis_for,
     lane_rows,
@@ -31,11 +33,9 @@ from afterrun.plots.layers import (
     superseded,
     superseded_rows,
 )
-from afterrun.plots.marks import Placer, marks_of
-from afterrun.plots.paint import paint
+from afterrun.plots.content.marks import Placer, marks_of
 from afterrun.plots.registry import Figure, Prepared, Skip
 from afterrun.plots.spec import Key, Mark, Panel, rows, stack
-from afterrun.plots.text import count_text, display_name, step_text, value_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MplFigure

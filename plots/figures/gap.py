@@ -8,17 +8,24 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 import polars as pl
 
+from afterrun.analyzer.curves.matching import Matched, match
 from afterrun.analyzer.finding import Finding
-from afterrun.analyzer.matching import Matched, match
 from afterrun.analyzer.stats import Array
 from afterrun.analyzer.view import Pair, RunView
-from afterrun.plots.compose import curve_keys, curve_rows, end_labels, marked_sentence, run_title, split_words
-from afterrun.plots.layers import MAX_LOG, Axis, axis_for, lane_rows, metric_label, panel_for
-from afterrun.plots.marks import Placer, marks_of
-from afterrun.plots.paint import paint
+from afterrun.plots.canvas.paint import paint
+from afterrun.plots.canvas.text import count_text, display_name, value_text
+from afterrun.plots.content.compose import (
+    curve_keys,
+    curve_rows,
+    end_labels,
+    marked_sentence,
+    run_title,
+    split_words,
+)
+from afterrun.plots.content.layers import MAX_LOG, Axis, axis_for, lane_rows, metric_label, panel_for
+from afterrun.plots.content.marks import Placer, marks_of
 from afterrun.plots.registry import Figure, Prepared, Skip
 from afterrun.plots.spec import End, Key, Mark, Panel, rows, stack
-from afterrun.plots.text import count_text, display_name, value_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MplFigure

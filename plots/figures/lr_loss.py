@@ -11,14 +11,21 @@ from afterrun.analyzer.finding import Finding
 from afterrun.analyzer.series import Series
 from afterrun.analyzer.stats import Array
 from afterrun.analyzer.view import RunView
-from afterrun.plots.compose import curve_keys, curve_rows, end_label, main_curve, marked_sentence, run_title
-from afterrun.plots.decimate import envelope
-from afterrun.plots.layers import RAW_LIMIT, axis_for, lane_rows, metric_label, panel_for
-from afterrun.plots.marks import Placer, marks_of
-from afterrun.plots.paint import paint
+from afterrun.plots.canvas.decimate import envelope
+from afterrun.plots.canvas.paint import paint
+from afterrun.plots.canvas.text import display_name, legible, value_text
+from afterrun.plots.content.compose import (
+    curve_keys,
+    curve_rows,
+    end_label,
+    main_curve,
+    marked_sentence,
+    run_title,
+)
+from afterrun.plots.content.layers import RAW_LIMIT, axis_for, lane_rows, metric_label, panel_for
+from afterrun.plots.content.marks import Placer, marks_of
 from afterrun.plots.registry import Figure, Prepared, Skip
 from afterrun.plots.spec import End, Key, Mark, Panel, rows, stack
-from afterrun.plots.text import display_name, legible, value_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MplFigure

@@ -13,13 +13,13 @@ from afterrun.analyzer.finding import Finding
 from afterrun.analyzer.series import Series
 from afterrun.analyzer.stats import Array
 from afterrun.analyzer.view import RunView
-from afterrun.plots.compose import main_curve, marked_sentence, run_title
-from afterrun.plots.layers import MAX_LOG, axis_for, metric_label
-from afterrun.plots.marks import Placer, marks_of
-from afterrun.plots.paint import SIDE, paint
+from afterrun.plots.canvas.paint import SIDE, paint
+from afterrun.plots.canvas.text import count_text, display_name, legible, percent_text, value_text
+from afterrun.plots.content.compose import main_curve, marked_sentence, run_title
+from afterrun.plots.content.layers import MAX_LOG, axis_for, metric_label
+from afterrun.plots.content.marks import Placer, marks_of
 from afterrun.plots.registry import Figure, Prepared, Skip
 from afterrun.plots.spec import Key, Panel, rows, stack
-from afterrun.plots.text import count_text, display_name, legible, percent_text, value_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MplFigure

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from afterrun.analyzer.carry_forward import find_repeats, real_points
+from afterrun.analyzer.curves.carry_forward import find_repeats, real_points
 from tests.support.tables import make_view
 
 

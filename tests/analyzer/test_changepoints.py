@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from afterrun.analyzer.changepoints import straight_pieces
+from afterrun.analyzer.curves.changepoints import straight_pieces
 
 
 def test_three_straight_pieces() -> None:

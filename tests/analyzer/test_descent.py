@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from afterrun.analyzer.descent import fit_descent
+from afterrun.analyzer.curves.descent import fit_descent
 from tests.support.curves import noise, power_law, wall
 
 N = 800

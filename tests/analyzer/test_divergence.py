@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
+from afterrun.analyzer.curves.rise import onset, rise
 from afterrun.analyzer.finding import Finding
 from afterrun.analyzer.passes.divergence import Divergence
-from afterrun.analyzer.rise import onset, rise
 from tests.support.tables import make_view
 
 N = 600

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from afterrun.analyzer.excursions import Excursion, Rule, resolution, upward
-from afterrun.analyzer.spike_context import (
+from afterrun.analyzer.curves.excursions import Excursion, Rule, resolution, upward
+from afterrun.analyzer.curves.spike_context import (
     GradientWatch,
     megatron_rl_points,
     megatron_spiky_points,
     olmo_spike_score_pct,
     zclip_points,
 )
-from afterrun.analyzer.spikes import Tail, binomial_tail
+from afterrun.analyzer.curves.spikes import Tail, binomial_tail
 from tests.support.tables import make_view
 
 RULE = Rule(z_min=7.0, rise_min=0.05)

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from afterrun.analyzer.curves.goal import EPOCH_KEYS, STEP_KEYS, goals
 from afterrun.analyzer.finding import Finding
-from afterrun.analyzer.goal import EPOCH_KEYS, STEP_KEYS, goals
 from afterrun.analyzer.passes.incomplete import Incomplete
 from afterrun.analyzer.view import RunView
 from afterrun.loaders.schema import SCHEMAS

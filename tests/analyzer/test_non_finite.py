@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from afterrun.analyzer.curves.holes import hole
 from afterrun.analyzer.finding import Finding
-from afterrun.analyzer.holes import hole
 from afterrun.analyzer.passes.non_finite import NonFinite
 from afterrun.analyzer.view import RunView
 from tests.support.tables import make_view

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from afterrun.analyzer.curves.matching import Matched, match
+from afterrun.analyzer.curves.turning import turning_point
 from afterrun.analyzer.finding import Finding
-from afterrun.analyzer.matching import Matched, match
 from afterrun.analyzer.passes.overfit import Overfit
-from afterrun.analyzer.turning import turning_point
 from afterrun.analyzer.view import RunView
 from tests.support.curves import noise, power_law
 from tests.support.tables import make_view

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from afterrun.analyzer.patience import patience_stops, prechelt, reduce_on_plateau, replay
+from afterrun.analyzer.curves.patience import patience_stops, prechelt, reduce_on_plateau, replay
 
 VAL = np.array([5.0, 4.0, 3.0, 3.5, 2.9, 3.1, 3.2, 3.3, 3.4, 3.5, 3.6, 3.7])
 

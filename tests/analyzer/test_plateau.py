@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from afterrun.analyzer.curves.flatness import last_window, stretch
+from afterrun.analyzer.curves.lr_schedule import Schedule
 from afterrun.analyzer.finding import Finding
-from afterrun.analyzer.flatness import last_window, stretch
-from afterrun.analyzer.lr_schedule import Schedule
 from afterrun.analyzer.passes.plateau import Plateau
 from afterrun.analyzer.view import RunView
 from tests.support.curves import constant_lr, cosine_lr, linear_lr, noise, power_law, wall

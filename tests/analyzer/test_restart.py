@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from afterrun.analyzer.curves.restarts import restarts
 from afterrun.analyzer.finding import Finding
 from afterrun.analyzer.passes.restart import RestartPass
-from afterrun.analyzer.restarts import restarts
 from afterrun.analyzer.view import RunView
 from tests.support.tables import make_view
 

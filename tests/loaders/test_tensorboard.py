@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from afterrun.loaders import tfrecord
+from afterrun.loaders.events import record as tfrecord
 from afterrun.loaders.formats.curves import tensorboard
 from afterrun.loaders.formats.curves.tensorboard import TensorBoard
 from tests.support import events as ev

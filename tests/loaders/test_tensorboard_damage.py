@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from afterrun.loaders import tfrecord, tfwalk
 from afterrun.loaders.errors import UnreadableError
+from afterrun.loaders.events import record as tfrecord
+from afterrun.loaders.events import walk as tfwalk
+from afterrun.loaders.events.record import RecordFile, straight
 from afterrun.loaders.formats.curves import tensorboard
 from afterrun.loaders.formats.curves.tensorboard import TensorBoard
 from afterrun.loaders.registry import Source
-from afterrun.loaders.tfrecord import RecordFile, straight
 from tests.support import damage
 from tests.support import events as ev
 

@@ -11,9 +11,9 @@ from typing import Any
 import polars as pl
 import pytest
 
+from afterrun.loaders.events.compat import read_with_tbparse
 from afterrun.loaders.formats.curves.tensorboard import TensorBoard
 from afterrun.loaders.registry import HEAD_BYTES
-from afterrun.loaders.tbcompat import read_with_tbparse
 from tests.support import events as ev
 from tests.support.loading import CORPUS, Read, corpus_records, read
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from afterrun.loaders import tfcrc
+from afterrun.loaders.events import crc as tfcrc
+from afterrun.loaders.events.name import Writer, writer_of
+from afterrun.loaders.events.record import PAD_BYTES, claimed
+from afterrun.loaders.events.wide import ranges, varints
 from afterrun.loaders.protowire import WireError, fields, signed, varint
-from afterrun.loaders.tfname import Writer, writer_of
-from afterrun.loaders.tfrecord import PAD_BYTES, claimed
-from afterrun.loaders.tfwide import ranges, varints
 from tests.support import events as ev
 
 

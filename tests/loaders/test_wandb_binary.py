@@ -9,9 +9,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from afterrun.loaders import wandbhistory
 from afterrun.loaders.collect import collect
 from afterrun.loaders.formats.curves.wandb_binary import Wandb
+from afterrun.loaders.wandb import history as wandbhistory
 from tests.support import wandb
 from tests.support.events import integer, nested
 from tests.support.loading import Read, claimed, read

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from afterrun.loaders import wandblog
 from afterrun.loaders.errors import UnreadableError
 from afterrun.loaders.formats.curves.wandb_binary import Wandb
+from afterrun.loaders.wandb import log as wandblog
 from tests.support import wandb
 from tests.support.events import nested
 from tests.support.loading import Read, read, write

@@ -12,7 +12,7 @@ import pytest
 
 from afterrun.loaders.collect import collect
 from afterrun.loaders.formats.curves.wandb_export import WandbHistoryCsv, WandbPanelCsv, WandbRunsTable
-from afterrun.loaders.wandbpanel import PanelColumn, divided, looks_like_panel, panel_columns
+from afterrun.loaders.wandb.panel import PanelColumn, divided, looks_like_panel, panel_columns
 from tests.support.loading import claimed, read, source, write
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from afterrun.plots.decimate import envelope, merge_close, segments
+from afterrun.plots.canvas.decimate import envelope, merge_close, segments
 
 curves = st.integers(1, 400).flatmap(
     lambda n: st.tuples(

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from afterrun.plots.compose import short_path
+from afterrun.plots.content.compose import short_path
 from afterrun.plots.registry import Figure, Prepared, Skip, figures
 from afterrun.plots.spec import FRAME
 from afterrun.plots.theme import SCREEN, paper

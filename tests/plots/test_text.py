@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from afterrun.plots.text import (
+from afterrun.plots.canvas.text import (
     count_text,
     display_name,
     legible,

@@ -18,10 +18,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from afterrun.loaders.errors import UnreadableError
-from afterrun.loaders.registry import Loader, Source
-from afterrun.loaders.schema import TEXT, Batch
-from afterrun.loaders.tfcollect import Collector, HistogramRows, Mark, Rows, tag_name
-from afterrun.loaders.tfrecord import (
+from afterrun.loaders.events.gather import Collector, HistogramRows, Mark, Rows, tag_name
+from afterrun.loaders.events.record import (
     HEADER_BYTES,
     LARGEST_BYTES,
     NOTHING,
@@ -32,7 +30,9 @@ from afterrun.loaders.tfrecord import (
     claimed,
     straight,
 )
-from afterrun.loaders.tfwalk import around_damage
+from afterrun.loaders.events.walk import around_damage
+from afterrun.loaders.registry import Loader, Source
+from afterrun.loaders.schema import TEXT, Batch
 
 FLUSH_ROWS = 1 << 20
 FLUSH_BUCKETS = 1 << 22

@@ -13,8 +13,8 @@ from pathlib import Path
 from afterrun.loaders.errors import UnreadableError
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
-from afterrun.loaders.wandblog import FILE_MAGIC, BlockLog
-from afterrun.loaders.wandbrun import RunRecords
+from afterrun.loaders.wandb.log import FILE_MAGIC, BlockLog
+from afterrun.loaders.wandb.run import RunRecords
 
 _LOOKED_AFTER = 256
 """Records between two looks at how much is held."""

@@ -26,8 +26,8 @@ from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
 from afterrun.loaders.settingstree import Settings
 from afterrun.loaders.tablereader import RowBlock, TableReader
-from afterrun.loaders.wandbpanel import PanelColumn, looks_like_panel, panel_columns
-from afterrun.loaders.wandbsampling import sampled_note
+from afterrun.loaders.wandb.panel import PanelColumn, looks_like_panel, panel_columns
+from afterrun.loaders.wandb.sampling import sampled_note
 from afterrun.loaders.widetable import load_wide, melt
 
 _STEP = "_step"

@@ -20,7 +20,7 @@ from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
 from afterrun.loaders.settingstree import Settings
 from afterrun.loaders.textblocks import decode, decode_head
-from afterrun.loaders.wandbvalues import INTERNAL, Skipped, leaves, media_type
+from afterrun.loaders.wandb.values import INTERNAL, Skipped, leaves, media_type
 from afterrun.loaders.yamlsubset import read_mapping
 
 MAX_YAML_BYTES = 16 * MIB

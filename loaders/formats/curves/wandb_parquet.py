@@ -18,7 +18,7 @@ from afterrun.loaders.errors import UnreadableError
 from afterrun.loaders.limits import MIB, check_columns, check_inflation
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
-from afterrun.loaders.wandbsampling import sampled_note
+from afterrun.loaders.wandb.sampling import sampled_note
 from afterrun.loaders.widetable import melt
 
 if TYPE_CHECKING:

@@ -169,7 +169,9 @@ def _held_out(lead: str) -> str:
         return ""
     held_out = SPLIT_WORDS.get(found[1].lower()) in ("val", "test")
     return (
-        found[1] if held_out or lead.rstrip().lower().startswith(found[1].lower()) and NUM not in lead else ""
+        found[1]
+        if held_out or (lead.rstrip().lower().startswith(found[1].lower()) and NUM not in lead)
+        else ""
     )
 
 

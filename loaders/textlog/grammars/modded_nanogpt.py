@@ -13,7 +13,9 @@ from afterrun.loaders.textlog.grammar import NAN_WORD, Axes, Grammar, Record, Sk
 from afterrun.loaders.textlog.tokens import NUM
 
 _HEAD = re.compile(rf"step:({NUM})/({NUM}) ")
-_PAIR = re.compile(rf"(?:^| )(?P<key>[a-z]\w*):(?P<value>{NUM}|{NAN_WORD})(?P<unit>ms|s)?(?= |$)", re.IGNORECASE)
+_PAIR = re.compile(
+    rf"(?:^| )(?P<key>[a-z]\w*):(?P<value>{NUM}|{NAN_WORD})(?P<unit>ms|s)?(?= |$)", re.IGNORECASE
+)
 
 
 class ModdedNanoGpt(Grammar):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from afterrun.plots.pen import Pen
+from afterrun.plots.canvas.pen import Pen
 from afterrun.plots.spec import Mark
 
 TEXT_SIZE = 0.92

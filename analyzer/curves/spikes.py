@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from afterrun.analyzer.excursions import Excursion, Rule, expect
+from afterrun.analyzer.curves.excursions import Excursion, Rule, expect
+from afterrun.analyzer.curves.spike_context import GradientWatch, Lead
 from afterrun.analyzer.prose import change_pct
 from afterrun.analyzer.series import Series
-from afterrun.analyzer.spike_context import GradientWatch, Lead
 from afterrun.analyzer.stats import Array
 
 GAP_FACTOR = 1.5

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from afterrun.analyzer.generalisation import Assessment, measures
-from afterrun.analyzer.matching import Matched
+from afterrun.analyzer.curves.generalisation import Assessment, measures
+from afterrun.analyzer.curves.matching import Matched
 from afterrun.analyzer.prose import change_pct, number, percent, place
 
 

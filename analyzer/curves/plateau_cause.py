@@ -13,9 +13,9 @@ from types import MappingProxyType
 
 import numpy as np
 
-from afterrun.analyzer.descent import Descent
-from afterrun.analyzer.lr_schedule import Schedule
-from afterrun.analyzer.patience import reduce_on_plateau
+from afterrun.analyzer.curves.descent import Descent
+from afterrun.analyzer.curves.lr_schedule import Schedule
+from afterrun.analyzer.curves.patience import reduce_on_plateau
 from afterrun.analyzer.prose import number, percent
 from afterrun.analyzer.series import Series
 from afterrun.analyzer.stats import Array, detrend, trend

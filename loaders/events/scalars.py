@@ -16,11 +16,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from afterrun.loaders import tfevent, tftensor
+from afterrun.loaders.events import event as tfevent
+from afterrun.loaders.events import tensor as tftensor
+from afterrun.loaders.events.event import Event
+from afterrun.loaders.events.record import Window
+from afterrun.loaders.events.wide import Bytes, Places, Words, load, varints, words
 from afterrun.loaders.protowire import WireError
-from afterrun.loaders.tfevent import Event
-from afterrun.loaders.tfrecord import Window
-from afterrun.loaders.tfwide import Bytes, Places, Words, load, varints, words
 
 _PREFIX_LIMITS = (32, 64, 128, 256)
 """Records are taken together whose bytes before the first number are at most this many."""

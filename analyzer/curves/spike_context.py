@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from afterrun.analyzer.excursions import Rule, expect
+from afterrun.analyzer.curves.excursions import Rule, expect
 from afterrun.analyzer.series import Series
 from afterrun.analyzer.stats import Array
 

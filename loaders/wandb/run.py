@@ -10,9 +10,9 @@ from afterrun.loaders.cells import SECOND_NS
 from afterrun.loaders.protowire import BYTES, VARINT, WireError, fields, signed, text
 from afterrun.loaders.schema import TEXT, Batch
 from afterrun.loaders.settingstree import Settings
-from afterrun.loaders.wandbhistory import History
-from afterrun.loaders.wandblog import BlockLog
-from afterrun.loaders.wandbrecords import (
+from afterrun.loaders.wandb.history import History
+from afterrun.loaders.wandb.log import BlockLog
+from afterrun.loaders.wandb.records import (
     CONFIG,
     EXIT,
     HISTORY,
@@ -27,8 +27,8 @@ from afterrun.loaders.wandbrecords import (
     record,
     timestamp_ns,
 )
-from afterrun.loaders.wandbstats import Stats
-from afterrun.loaders.wandbvalues import INTERNAL, decoded, leaves, media_type
+from afterrun.loaders.wandb.stats import Stats
+from afterrun.loaders.wandb.values import INTERNAL, decoded, leaves, media_type
 
 INTERRUPTED = 255
 """Exit code that the client writes for a run ended with Ctrl-C."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from afterrun.analyzer.matching import Matched
-from afterrun.analyzer.patience import patience_stops, prechelt
+from afterrun.analyzer.curves.matching import Matched
+from afterrun.analyzer.curves.patience import patience_stops, prechelt
 from afterrun.analyzer.series import Series
 from afterrun.analyzer.stats import Array
 from afterrun.analyzer.view import RunView

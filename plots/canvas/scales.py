@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from afterrun.plots.pen import Pen
+from afterrun.plots.canvas.pen import Pen
+from afterrun.plots.canvas.text import linear_ticks, log_ticks, step_texts, tick_texts
 from afterrun.plots.spec import Panel, XAxis
-from afterrun.plots.text import linear_ticks, log_ticks, step_texts, tick_texts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

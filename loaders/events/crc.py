@@ -13,7 +13,7 @@ import google_crc32c
 import numpy as np
 from numpy.typing import NDArray
 
-from afterrun.loaders.tfwide import Bytes, Places, words
+from afterrun.loaders.events.wide import Bytes, Places, words
 
 Crcs = NDArray[np.uint32]
 

@@ -17,8 +17,8 @@ from io import FileIO
 import google_crc32c
 import numpy as np
 
-from afterrun.loaders.tfcrc import as_stored, has_crc, masked, of_lengths, of_strings
-from afterrun.loaders.tfwide import Bytes, Places, load, words
+from afterrun.loaders.events.crc import as_stored, has_crc, masked, of_lengths, of_strings
+from afterrun.loaders.events.wide import Bytes, Places, load, words
 
 HEADER_BYTES = 12
 FOOTER_BYTES = 4

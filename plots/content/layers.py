@@ -18,9 +18,9 @@ from afterrun.analyzer.smoothing import ewma
 from afterrun.analyzer.stats import Array
 from afterrun.analyzer.view import Pair
 from afterrun.loaders.names import metric_of
-from afterrun.plots.decimate import envelope, merge_close, segments
+from afterrun.plots.canvas.decimate import envelope, merge_close, segments
+from afterrun.plots.canvas.text import display_name, step_text
 from afterrun.plots.spec import Panel, XAxis, rows
-from afterrun.plots.text import display_name, step_text
 
 RAW_LIMIT = 3000
 """Points of a raw curve at most: more than one lowest and one highest point a pixel column of a page figure."""

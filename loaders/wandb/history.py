@@ -16,8 +16,8 @@ from afterrun.loaders.cells import SECOND_NS, moments, whole
 from afterrun.loaders.limits import check_columns
 from afterrun.loaders.protowire import VARINT, Field, WireError, fields, signed
 from afterrun.loaders.schema import TEXT
-from afterrun.loaders.wandbrecords import items, key_name
-from afterrun.loaders.wandbvalues import Skipped, decoded, histogram, leaves, media_type, number_of
+from afterrun.loaders.wandb.records import items, key_name
+from afterrun.loaders.wandb.values import Skipped, decoded, histogram, leaves, media_type, number_of
 
 STEP, WALL, RUNTIME = "_step", "_timestamp", "_runtime"
 FLUSH_VALUES = 1 << 20

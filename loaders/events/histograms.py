@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from afterrun.loaders import tftensor
+from afterrun.loaders.events import tensor as tftensor
+from afterrun.loaders.events.record import Window
+from afterrun.loaders.events.scalars import Heads
+from afterrun.loaders.events.tensor import Numbers, Tensor
+from afterrun.loaders.events.wide import Bytes, Places, load, ranges, varints, words
 from afterrun.loaders.protowire import BYTES, FIXED64, Field, WireError, fields, float64
-from afterrun.loaders.tfrecord import Window
-from afterrun.loaders.tfscalars import Heads
-from afterrun.loaders.tftensor import Numbers, Tensor
-from afterrun.loaders.tfwide import Bytes, Places, load, ranges, varints, words
 
 BUCKET_LIMIT = 100_000
 """A histogram of more buckets is taken for damage."""

@@ -14,9 +14,9 @@ import numpy as np
 from afterrun.analyzer.finding import Finding, rank_order
 from afterrun.analyzer.series import Series
 from afterrun.analyzer.view import RunView
-from afterrun.plots.layers import Axis, hours, same_count
+from afterrun.plots.canvas.text import count_text, display_name
+from afterrun.plots.content.layers import Axis, hours, same_count
 from afterrun.plots.spec import Mark
-from afterrun.plots.text import count_text, display_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from afterrun.plots.text import display_name, legible
+from afterrun.plots.canvas.text import display_name, legible
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MplFigure

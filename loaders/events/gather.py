@@ -9,14 +9,17 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from afterrun.loaders import tfevent, tfhistograms, tfsummary, tftensor
+from afterrun.loaders.events import event as tfevent
+from afterrun.loaders.events import histograms as tfhistograms
+from afterrun.loaders.events import summary as tfsummary
+from afterrun.loaders.events import tensor as tftensor
+from afterrun.loaders.events.event import Event, Value
+from afterrun.loaders.events.histograms import Buckets, Limits
+from afterrun.loaders.events.record import Window
+from afterrun.loaders.events.scalars import Book, Points, heads, points
+from afterrun.loaders.events.tensor import Numbers
+from afterrun.loaders.events.wide import Places
 from afterrun.loaders.protowire import Field, WireError, float32
-from afterrun.loaders.tfevent import Event, Value
-from afterrun.loaders.tfhistograms import Buckets, Limits
-from afterrun.loaders.tfrecord import Window
-from afterrun.loaders.tfscalars import Book, Points, heads, points
-from afterrun.loaders.tftensor import Numbers
-from afterrun.loaders.tfwide import Places
 
 VECTOR_LIMIT = 16
 """A tensor of 2 to this many numbers becomes the tags ``name[0]``, ``name[1]``, ...; longer ones are counted."""

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from afterrun.analyzer.carry_forward import real_points
+from afterrun.analyzer.curves.carry_forward import real_points
 from afterrun.analyzer.prose import count
 from afterrun.analyzer.series import Series
 from afterrun.analyzer.stats import Array

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import polars as pl
 
-from afterrun.plots.artists import draw_findings, draw_layers, key_artists
-from afterrun.plots.pen import Pen
+from afterrun.plots.canvas.artists import draw_findings, draw_layers, key_artists
+from afterrun.plots.canvas.pen import Pen
+from afterrun.plots.canvas.scales import SMALL, Ticks, x_axis, y_axis, y_ticks
+from afterrun.plots.canvas.strip import ROW_EM, arrange, draw_strip
+from afterrun.plots.canvas.text import legible, linear_ticks, whole_ticks
 from afterrun.plots.registry import Prepared
-from afterrun.plots.scales import SMALL, Ticks, x_axis, y_axis, y_ticks
 from afterrun.plots.spec import End, Key, XAxis
-from afterrun.plots.strip import ROW_EM, arrange, draw_strip
-from afterrun.plots.text import legible, linear_ticks, whole_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,12 +10,12 @@ from typing import Literal
 
 import numpy as np
 
-from afterrun.analyzer.changepoints import straight_pieces
-from afterrun.analyzer.descent import Descent, fit_descent
+from afterrun.analyzer.curves.changepoints import straight_pieces
+from afterrun.analyzer.curves.descent import Descent, fit_descent
+from afterrun.analyzer.curves.flatness import Stretch, span_of, stretch
+from afterrun.analyzer.curves.lr_schedule import Schedule
+from afterrun.analyzer.curves.matching import match
 from afterrun.analyzer.finding import Status
-from afterrun.analyzer.flatness import Stretch, span_of, stretch
-from afterrun.analyzer.lr_schedule import Schedule
-from afterrun.analyzer.matching import match
 from afterrun.analyzer.series import Series
 from afterrun.analyzer.view import RunView
 

@@ -16,8 +16,8 @@ import polars as pl
 from afterrun.loaders.limits import MIB, check_columns
 from afterrun.loaders.personal import impersonal
 from afterrun.loaders.schema import TEXT
-from afterrun.loaders.wandbrecords import items, key_name, timestamp_ns
-from afterrun.loaders.wandbvalues import decoded, leaves, number_of
+from afterrun.loaders.wandb.records import items, key_name, timestamp_ns
+from afterrun.loaders.wandb.values import decoded, leaves, number_of
 
 FLUSH_SAMPLES = 1 << 20
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from afterrun.loaders.tfrecord import (
+from afterrun.loaders.events.record import (
     FOOTER_BYTES,
     FRAME_BYTES,
     HEADER_BYTES,
@@ -25,7 +25,7 @@ from afterrun.loaders.tfrecord import (
     intact,
     is_cut,
 )
-from afterrun.loaders.tfwide import Bytes, Places
+from afterrun.loaders.events.wide import Bytes, Places
 
 WASTE_FACTOR, WASTE_BYTES = 4, 64 << 20
 """How many bytes of false records may be checksummed, for each byte of the file and at least, before

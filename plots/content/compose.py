@@ -9,9 +9,17 @@ import polars as pl
 
 from afterrun.analyzer.series import Series
 from afterrun.analyzer.view import RunView
-from afterrun.plots.layers import MAX_LOG, Axis, is_smoothed, line_rows, metric_label, raw_rows, smooth_rows
+from afterrun.plots.canvas.text import count_text, display_name, legible, percent_text, value_text
+from afterrun.plots.content.layers import (
+    MAX_LOG,
+    Axis,
+    is_smoothed,
+    line_rows,
+    metric_label,
+    raw_rows,
+    smooth_rows,
+)
 from afterrun.plots.spec import MARKED_POINTS, End, Key
-from afterrun.plots.text import count_text, display_name, legible, percent_text, value_text
 
 TITLE_CHARS = 76
 """About as many fit above a page figure."""

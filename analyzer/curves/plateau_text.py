@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from afterrun.analyzer.descent import Descent
-from afterrun.analyzer.flatness import Stretch
-from afterrun.analyzer.plateau_cause import Cause
+from afterrun.analyzer.curves.descent import Descent
+from afterrun.analyzer.curves.flatness import Stretch
+from afterrun.analyzer.curves.plateau_cause import Cause
+from afterrun.analyzer.curves.rest import Lifted, Rest
 from afterrun.analyzer.prose import change_pct, count, number, percent, place
-from afterrun.analyzer.rest import Lifted, Rest
 from afterrun.analyzer.series import Series
 
 

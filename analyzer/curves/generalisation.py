@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from afterrun.analyzer.matching import Matched, stand_ins
+from afterrun.analyzer.curves.matching import Matched, stand_ins
+from afterrun.analyzer.curves.turning import Turn, turning_point
 from afterrun.analyzer.prose import change_pct
 from afterrun.analyzer.series import Series
 from afterrun.analyzer.stats import Array, trend
-from afterrun.analyzer.turning import Turn, turning_point
 from afterrun.analyzer.view import Pair, RunView
 
 Course = Literal["improving", "rising", "flat", "unclear"]

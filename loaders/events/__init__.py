@@ -1,0 +1,1 @@
+"""TensorBoard event files, from bytes to rows: framing, checksums, the way around damage, values."""

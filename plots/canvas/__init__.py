@@ -1,0 +1,1 @@
+"""How a prepared figure becomes artists: type, strokes, scales and layout by the inch."""

@@ -1,0 +1,1 @@
+"""What figures say about a curve and its findings, as rows of the drawn frame."""
