@@ -24,7 +24,9 @@ def number(x: float | None, digits: int = 3) -> str:
 
 
 def percent(x: float) -> str:
-    """A share or change given in percent: two significant digits below 10, whole numbers above."""
+    """A share or change given in percent: two significant digits below 10, whole numbers above, huge ones as powers."""
+    if abs(x) >= 1e5:
+        return f"{x:.1e} %"
     return f"{x:.0f} %" if abs(x) >= 10 else f"{number(x, 2)} %"
 
 

@@ -75,7 +75,7 @@ def clean_blocks(path: Path, damage: Damage, block_bytes: int = BLOCK_BYTES) -> 
         if not block.data:
             continue
         found = clean(block.data, line, damage, cut=block.cut)
-        line += block.data.count(b"\n")
+        line = int(found.numbers[-1]) + block.data.endswith(b"\n")
         yield found
 
 

@@ -56,7 +56,11 @@ class Events:
     wall: Ints
     by_epoch: Bools
     metric: Bools
-    """Whether the event holds a metric."""
+    """Whether the event holds a metric, ..."""
+    doubtful: Bools
+    """... from a line that is not sure to, ..."""
+    generic: Bools
+    """... read by a grammar that is asked last."""
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -84,8 +88,9 @@ def gather(lines: Lines, groups: Sequence[Group]) -> Events:
     bounds = np.cumsum([0, *sizes])
     columns = {name: np.full(len(at), np.nan) for name in (*_AXES, "rank")}
     wall = np.full(len(at), NO_TIME)
-    metric = np.zeros(len(at), np.bool_)
+    flags = {name: np.zeros(len(at), np.bool_) for name in ("metric", "doubtful", "generic", "by_epoch")}
     of_group = []
+    told: set[str] = set()
     for g, group in enumerate(groups):
         mine = position[bounds[g] : bounds[g + 1]]
         of_group.append(mine)
@@ -94,17 +99,19 @@ def gather(lines: Lines, groups: Sequence[Group]) -> Events:
             number = getattr(record.axes, name)
             if number is not None:
                 columns[name][mine] = evaluate(lines, group.lines, number)
+                told.add(name)
         if record.rank is not None:
             columns["rank"][mine] = evaluate(lines, group.lines, record.rank)
         if record.clock is not None:
             wall[mine] = line_times(lines, group.lines, record.clock)
-        metric[mine] = bool(record.fields)
-    for name in ("step", "steps", "batch", "batches", "tokens", "rank"):
+        flags["metric"][mine] = bool(record.fields)
+        flags["doubtful"][mine] = not record.sure
+        flags["generic"][mine] = group.reading.grammar.use == "generic"
+    for name in told - {"epoch", "epochs"}:
         columns[name] = _whole(columns[name])
-    nothing = np.zeros(len(at), np.bool_)
     return Events(
-        lines=at[order], of_group=of_group, groups=groups, alive=~nothing, wall=wall, by_epoch=nothing, metric=metric,
-        **columns,
+        lines=at[order], of_group=of_group, groups=groups, alive=np.ones(len(at), np.bool_), wall=wall,
+        **columns, **flags,
     )  # fmt: skip
 
 
@@ -144,7 +151,10 @@ class Placer:
         for name in dict.fromkeys(g.reading.grammar.name for g in events.groups):
             self._epochs(events, name)
         self._inherit(events)
-        free = np.isnan(events.step) & np.isfinite(events.epoch)
+        free = np.isfinite(events.epoch)
+        if not free.any():
+            return
+        free &= np.isnan(events.step)
         whole = free & (events.epoch == np.floor(events.epoch))
         events.by_epoch = whole
         events.step = np.where(whole, events.epoch, events.step)
@@ -216,11 +226,13 @@ class Placer:
             for name in ("step", "epoch", "tokens"):
                 column = getattr(events, name)
                 own = column[rows]
-                seen = np.maximum.accumulate(np.where(np.isfinite(own), np.arange(len(rows)), -1))
-                known = np.where(seen >= 0, own[seen], last.get(name, np.nan))
-                column[rows] = np.where(np.isnan(own) & inherits[rows], known, own)
-                if len(rows):
-                    last[name] = float(known[-1])
+                told = np.flatnonzero(np.isfinite(own))
+                if inherits[rows].any():
+                    before = np.searchsorted(told, np.arange(len(rows)), side="right") - 1
+                    known = np.where(before >= 0, own[told[before]] if len(told) else np.nan, last.get(name, np.nan))
+                    column[rows] = np.where(np.isnan(own) & inherits[rows], known, own)
+                if len(told):
+                    last[name] = float(own[told[-1]])
         steps = np.flatnonzero(np.isfinite(events.step))
         if not self._started and len(steps):
             early = np.flatnonzero(before_first & np.isnan(events.step))

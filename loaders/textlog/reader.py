@@ -18,9 +18,10 @@ from afterrun.loaders.schema import Batch
 from afterrun.loaders.textlog.clean import Block, Damage
 from afterrun.loaders.textlog.events import Events, Group, Placer, gather
 from afterrun.loaders.textlog.failures import Mark, MarkFinder, Progress, one_line
+from afterrun.loaders.textlog.judge import Judge
 from afterrun.loaders.textlog.moments import NO_TIME, line_times
 from afterrun.loaders.textlog.planner import Plan, Planner, Reading
-from afterrun.loaders.textlog.rows import Judge, Rows, Tags, make_rows, to_frame
+from afterrun.loaders.textlog.rows import Rows, Tags, make_rows, to_frame
 from afterrun.loaders.textlog.signatures import FAILURES
 from afterrun.loaders.textlog.tokens import Ints, Lines, tokenise
 
@@ -165,12 +166,7 @@ class TextLogReader:
         events = gather(lines, groups)
         self._placer.place(events, len(lines.numbers))
         self._plans.see(events, lines)
-        for group, mine in zip(events.groups, events.of_group, strict=True):
-            if group.reading.record.fields:
-                alive = int(np.count_nonzero(events.alive[mine]))
-                self._lines_of[group.reading.grammar.name] += alive
-                own = group.reading.grammar.use == "own" and group.reading.record.sure
-                self._own_lines += alive if own else 0
+        self._count(events)
         return _Part(
             lines=lines,
             events=events,
@@ -180,6 +176,15 @@ class TextLogReader:
             notices=self._notices(events),
             clocks=clocks,
         )
+
+    def _count(self, events: Events) -> None:
+        """Book the metric lines of each grammar."""
+        for group, mine in zip(events.groups, events.of_group, strict=True):
+            grammar, record = group.reading.grammar, group.reading.record
+            if record.fields:
+                alive = int(np.count_nonzero(events.alive[mine]))
+                self._lines_of[grammar.name] += alive
+                self._own_lines += alive if grammar.use == "own" and record.sure else 0
 
     def _without_half(self, lines: Lines, skeleton: str, at: Ints) -> Ints:
         """The lines of a skeleton but the last of the file, where that breaks off within its last number.
@@ -224,16 +229,16 @@ class TextLogReader:
     def _batch(self, part: _Part) -> Batch:
         """One block, judged."""
         rows = self._judge.keep(part.rows, self._tags)
-        kept, first = np.unique(rows.event, return_index=True)
-        self.metric_lines += len(kept)
-        progress = Progress(part.events.lines[kept], rows.step[first])
+        first = rows.first_of_event()
+        self.metric_lines += len(first)
+        progress = Progress(part.events.lines[rows.event[first]], rows.steps()[first])
         marks = self._marks.find(part.lines, part.suspicious, part.tracebacks, part.notices, progress)
         self.failures += sum(m.kind in FAILURES and m.text not in BARE for m in marks)
         frames: dict[str, pl.DataFrame] = {}
         if len(rows):
             frames["metrics"] = to_frame(rows, self._tags, self._seq)
             self._seq += len(rows)
-            self._timed = self._timed or bool((rows.wall != NO_TIME).any())
+            self._timed = self._timed or "wall_ns" in frames["metrics"].columns
         if marks:
             frames["marks"] = _mark_frame(marks, _times(part))
         return Batch(frames=frames)

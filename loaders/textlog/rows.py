@@ -1,16 +1,14 @@
-"""From the events of a block to rows of ``metrics``, and which of them are kept."""
+"""From the events of a block to rows of ``metrics``."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from afterrun.loaders.names import canonical
-from afterrun.loaders.textlog.events import Bools, Events, Floats, evaluate
+from afterrun.loaders.textlog.events import Bools, Events, Floats, Group, evaluate
 from afterrun.loaders.textlog.moments import NO_TIME
 from afterrun.loaders.textlog.tokens import Ints, Lines
 
@@ -19,32 +17,19 @@ Codes = NDArray[np.int32]
 MAX_TAGS = 100_000
 """Tags of one file; keys beyond that are the words of prose."""
 
-REPEATS = 3
-"""Values of a tag, not all the same, from which generic lines in doubt count as metrics."""
-
-REPEATED_EPOCHS = 1 / 3
-"""Share of rows in the epoch of the row before from which the epoch does not count the rows of a tag."""
-
-_CONSTANT_KINDS = frozenset({"rate", "axis"})
-
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows in write order. ``doubtful`` ones come from lines that are not sure to hold metrics, ``generic`` ones from
-    grammars that are asked last; NaN and ``NO_TIME`` in the axes mean not recorded.
+    """Rows in write order: the tag's number, the value, and the event that says the rest.
+
+    ``no_step``: the step of the event is none of these rows.
     """
 
+    events: Events
     tag: Codes
     value: Floats
-    step: Floats
-    epoch: Floats
-    tokens: Floats
-    rank: Floats
-    wall: Ints
     event: Ints
-    by_epoch: Bools
-    doubtful: Bools
-    generic: Bools
+    no_step: Bools | None = None
 
     def __len__(self) -> int:
         return len(self.tag)
@@ -53,7 +38,16 @@ class Rows:
         """The rows of a mask."""
         if kept.all():
             return self
-        return Rows(*(getattr(self, name)[kept] for name in self.__dataclass_fields__))
+        return replace(self, tag=self.tag[kept], value=self.value[kept], event=self.event[kept])
+
+    def steps(self) -> Floats:
+        """Step of each row, NaN where there is none."""
+        step = self.events.step[self.event]
+        return step if self.no_step is None else np.where(self.no_step, np.nan, step)
+
+    def first_of_event(self) -> Ints:
+        """Indices of the first row of each event."""
+        return np.flatnonzero(np.diff(self.event, prepend=-1))
 
 
 @dataclass(slots=True)
@@ -76,124 +70,59 @@ class Tags:
 
 def make_rows(lines: Lines, events: Events, tags: Tags) -> Rows:
     """All rows of a block; a number that is none makes no row."""
-    tag: list[Codes] = []
-    value: list[Floats] = []
-    event: list[Ints] = []
-    order: list[Ints] = []
-    doubtful = np.zeros(len(events), np.bool_)
-    generic = np.zeros(len(events), np.bool_)
-    for group, mine in zip(events.groups, events.of_group, strict=True):
-        doubtful[mine] = not group.reading.record.sure
-        generic[mine] = group.reading.grammar.use == "generic"
-        for place, one in enumerate(group.reading.record.fields):
-            code = tags.code(one.tag)
-            if code is None:
-                continue
-            found = evaluate(lines, group.lines, one.number)
-            kept = events.alive[mine]
-            if one.number.slot is not None:
-                kept = kept & ~np.isnan(found)
-            value.append(found[kept])
-            event.append(mine[kept])
-            order.append(mine[kept] * MAX_TAGS + place)
-            tag.append(np.full(int(kept.sum()), code, np.int32))
-    if not tag:
-        return _rows_of(
-            events, *(np.empty(0, t) for t in (np.int32, np.float64, np.int64)), doubtful, generic
-        )
-    sequence = np.argsort(np.concatenate(order), kind="stable")
-    parts = (np.concatenate(tag)[sequence], np.concatenate(value)[sequence], np.concatenate(event)[sequence])
-    return _rows_of(events, *parts, doubtful, generic)
+    parts = [
+        _of_group(lines, events, group, mine, tags)
+        for group, mine in zip(events.groups, events.of_group, strict=True)
+        if group.reading.record.fields
+    ]
+    if not parts:
+        return Rows(events, np.empty(0, np.int32), np.empty(0), np.empty(0, np.int64))
+    if len(parts) == 1:
+        return Rows(events, *parts[0])
+    tag, value, event = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    order = np.argsort(event, kind="stable")
+    return Rows(events, tag[order], value[order], event[order])
 
 
-def _rows_of(events: Events, tag: Codes, value: Floats, at: Ints, doubtful: Bools, generic: Bools) -> Rows:
-    return Rows(
-        tag=tag,
-        value=value,
-        step=events.step[at],
-        epoch=events.epoch[at],
-        tokens=events.tokens[at],
-        rank=events.rank[at],
-        wall=events.wall[at],
-        event=at,
-        by_epoch=events.by_epoch[at],
-        doubtful=doubtful[at],
-        generic=generic[at],
-    )
-
-
-@dataclass(slots=True)
-class Judge:
-    """Which rows are kept; decided on the first rows of a file and then firm.
-
-    ``generic``: whether lines of no known trainer count at all. ``no_step``: tags with several rows an epoch,
-    whose step the epoch cannot be.
-    """
-
-    generic: bool = True
-    _trusted: set[int] = field(default_factory=set)
-    _no_step: set[int] = field(default_factory=set)
-
-    def look(self, rows: Sequence[Rows], tags: Tags) -> None:
-        """Learn from the first rows of the file."""
-        if not rows:
-            return
-        first = rows[0] if len(rows) == 1 else concat(rows)
-        self._learn(first, tags)
-        unplaced = np.isnan(first.step) & np.isfinite(first.epoch)
-        if unplaced.any():  # epochs with fractions: those that happen to be whole are no steps either
-            self._no_step.update(np.unique(first.tag[first.by_epoch]).tolist())
-        for code in np.unique(first.tag[first.by_epoch]).tolist():
-            epochs = first.epoch[(first.tag == code) & first.by_epoch]
-            if len(epochs) > 1 and np.mean(np.diff(epochs) == 0) > REPEATED_EPOCHS:
-                self._no_step.add(code)
-
-    def keep(self, rows: Rows, tags: Tags) -> Rows:
-        """The rows that count, steps taken off where the epoch is none."""
-        if rows.doubtful.any():
-            self._learn(rows, tags)
-        kept = ~rows.doubtful | np.isin(rows.tag, list(self._trusted))
-        if not self.generic:
-            kept &= ~rows.generic
-        rows = rows.where(kept)
-        if self._no_step:
-            stuck = rows.by_epoch & np.isin(rows.tag, list(self._no_step))
-            rows = replace(rows, step=np.where(stuck, np.nan, rows.step))
-        return rows
-
-    def _learn(self, rows: Rows, tags: Tags) -> None:
-        """Trust tags of doubtful lines that repeat and move, and those that beyond-doubt lines hold, too."""
-        names: list[str] = []
-        self._trusted.update(np.unique(rows.tag[~rows.doubtful]).tolist())
-        for code in np.unique(rows.tag[rows.doubtful]).tolist():
-            if code in self._trusted:
-                continue
-            values = rows.value[rows.tag == code]
-            names = names or list(tags.codes)
-            moves = len(np.unique(values)) > 1 or not np.isfinite(values).all()
-            if len(values) >= REPEATS and (moves or canonical(names[code]).kind in _CONSTANT_KINDS):
-                self._trusted.add(code)
-
-
-def concat(rows: Sequence[Rows]) -> Rows:
-    """Rows of several blocks, one after the other."""
-    return Rows(*(np.concatenate([getattr(r, n) for r in rows]) for n in Rows.__dataclass_fields__))
+def _of_group(
+    lines: Lines, events: Events, group: Group, mine: Ints, tags: Tags
+) -> tuple[Codes, Floats, Ints]:
+    """Tag, value and event of the rows of one group, event by event."""
+    fields = [(tags.code(f.tag), f.number) for f in group.reading.record.fields]
+    fields = [(code, number) for code, number in fields if code is not None]
+    values = np.empty((len(mine), len(fields)))
+    kept = np.empty(values.shape, np.bool_)
+    for i, (_, number) in enumerate(fields):
+        values[:, i] = evaluate(lines, group.lines, number)
+        kept[:, i] = True if number.slot is None else ~np.isnan(values[:, i])
+    codes = np.array([code for code, _ in fields], np.int32)
+    kept &= events.alive[mine][:, None]
+    tag = np.broadcast_to(codes, values.shape)
+    event = np.broadcast_to(mine[:, None], values.shape)
+    if kept.all():
+        return tag.ravel(), values.ravel(), event.ravel()
+    return tag[kept], values[kept], event[kept]
 
 
 def to_frame(rows: Rows, tags: Tags, first_seq: int) -> pl.DataFrame:
-    """Rows as the columns of ``metrics``."""
-    return pl.DataFrame(
-        {
-            "rank": _integers(rows.rank, pl.Int32()),
-            "tag": tags.series(rows.tag),
-            "seq": np.arange(first_seq, first_seq + len(rows)),
-            "step": _integers(rows.step, pl.Int64()),
-            "epoch": pl.Series(rows.epoch, nan_to_null=True, dtype=pl.Float64),
-            "tokens": _integers(rows.tokens, pl.Int64()),
-            "wall_ns": pl.Series(rows.wall).set(pl.Series(rows.wall == NO_TIME), None),
-            "value": rows.value,
-        }
-    )
+    """Rows as the columns of ``metrics``; an axis that is nowhere recorded is left out."""
+    events, at = rows.events, rows.event
+    columns: dict[str, object] = {
+        "tag": tags.series(rows.tag),
+        "seq": np.arange(first_seq, first_seq + len(rows)),
+        "step": _integers(rows.steps(), pl.Int64()),
+        "value": rows.value,
+    }
+    if not np.isnan(events.rank).all():
+        columns["rank"] = _integers(events.rank[at], pl.Int32())
+    if not np.isnan(events.tokens).all():
+        columns["tokens"] = _integers(events.tokens[at], pl.Int64())
+    if not np.isnan(events.epoch).all():
+        columns["epoch"] = pl.Series(events.epoch[at], nan_to_null=True, dtype=pl.Float64)
+    if (events.wall != NO_TIME).any():
+        wall = events.wall[at]
+        columns["wall_ns"] = pl.Series(wall).set(pl.Series(wall == NO_TIME), None)
+    return pl.DataFrame(columns)
 
 
 def _integers(values: Floats, dtype: pl.DataType) -> pl.Series:

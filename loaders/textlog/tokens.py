@@ -159,11 +159,16 @@ def _values(codes: Bytes, kinds: Bytes, inside: Bools, ends: Ints) -> NDArray[np
     """All numbers in order, parsed as one column of a table."""
     if not len(ends):
         return np.empty(0)
-    kept = inside & (kinds != _COMMA)
-    kept[ends] = True
+    kept = inside
+    commas = np.flatnonzero(inside & (kinds == _COMMA))
+    if len(commas):
+        kept = inside.copy()
+        kept[commas] = False
     text = codes.copy()
     text[ends] = _LF
-    column = text[kept].tobytes()
+    kept[ends] = True
+    column = np.compress(kept, text).tobytes()
+    kept[ends] = False
     try:
         parsed = pl.read_csv(column, has_header=False, quote_char=None, schema={"v": pl.Float64})["v"]
     except pl.exceptions.PolarsError:
@@ -180,7 +185,7 @@ def _groups(codes: Bytes, kinds: Bytes, inside: Bools, begins: Ints) -> tuple[tu
     blank = kinds == _BLANK
     kept[1:] &= ~(blank[1:] & blank[:-1])
     kept[0] = False  # the line end put before the block
-    lines = pl.Series("s", [text[kept].tobytes()[:-1].decode("utf-8")]).str.split("\n").explode()
+    lines = pl.Series("s", [np.compress(kept, text).tobytes()[:-1].decode("utf-8")]).str.split("\n").explode()
     grouped = (
         pl.DataFrame({"s": lines})
         .with_row_index("line")

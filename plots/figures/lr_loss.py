@@ -106,12 +106,12 @@ def rate_panel(lr: Array) -> Panel:
     """
     positive = lr[lr > 0]
     if not len(positive) or float(lr.min()) < 0:
-        return panel_for(RATE, "learning rate", [lr], log=False)
+        return panel_for(RATE, "lr", [lr], log=False)
     floor, peak = float(np.quantile(positive, 0.1)), float(positive.max())
     if peak / floor <= 10.0:
-        return panel_for(RATE, "learning rate", [lr], log=False)
+        return panel_for(RATE, "lr", [lr], log=False)
     low = max(float(positive.min()), ZERO_FLOOR * peak)
-    return panel_for(RATE, "learning rate", [np.array([low, peak])], log=True)
+    return panel_for(RATE, "lr", [np.array([low, peak])], log=True)
 
 
 def _name(lr: Series) -> str:
