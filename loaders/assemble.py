@@ -18,6 +18,7 @@ from afterrun.loaders.placing import (
     without_stuck_steps,
 )
 from afterrun.loaders.schema import LOADER_COLUMNS, SCHEMAS, Tables, empty
+from afterrun.loaders.textlog.incidents import ending
 
 OTHER_TABLES = ("histograms", "spans", "samples", "kernels", "marks", "params")
 
@@ -177,12 +178,15 @@ def _run_row(run: str, files: Sequence[Loaded], tables: Tables) -> pl.DataFrame:
 
 
 def _outcome(tables: Tables) -> str:
-    """``nan`` where the training loss ends non-finite, else what the last end record says, else unknown."""
+    """``nan`` where the training loss ends non-finite, else the failure that ended it, the last end record, or unknown."""
     loss = tables.metrics.filter(
         (pl.col("metric") == "loss") & pl.col("split").is_in(["train", "none"]) & ~pl.col("superseded")
     )
     if not loss.is_empty() and not loss.sort("attempt", "seq")["value"].is_finite()[-1]:
         return "nan"
+    failure = ending(tables.marks)
+    if failure is not None:
+        return failure
     ends = tables.marks.filter(pl.col("kind").is_in(list(_ENDS))).sort("attempt", maintain_order=True)
     return _ENDS[str(ends["kind"][-1])] if len(ends) else "unknown"
 

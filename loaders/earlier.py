@@ -65,16 +65,14 @@ def reassemble(run: str, earlier: EarlierRun, overrides: Mapping[str, Name]) -> 
     tables = Tables(**{name: frame.with_columns(called) for name, frame in earlier.tables.items()})
     metrics = tables.metrics
     for tag, name in overrides.items():
-        mine = pl.col("tag") == tag
+        given = {"metric": name.metric, "split": name.split}
         metrics = metrics.with_columns(
-            pl.when(mine)
-            .then(pl.lit(name.metric))
-            .otherwise(pl.col("metric").cast(pl.String))
-            .cast(pl.Categorical),
-            pl.when(mine)
-            .then(pl.lit(name.split))
-            .otherwise(pl.col("split").cast(pl.String))
-            .cast(pl.Categorical),
+            pl.when(pl.col("tag") == tag)
+            .then(pl.lit(value))
+            .otherwise(pl.col(column).cast(pl.String))
+            .cast(pl.Categorical)
+            .alias(column)
+            for column, value in given.items()
         )
     attempts = max((int(f["attempt"].max() or 1) for _, f in tables.items() if len(f)), default=1)  # type: ignore[arg-type]  # int32 column
     tables = tables.with_(metrics=_filled(metrics), runs=_one_row(run, tables))

@@ -220,13 +220,16 @@ def _split_siblings(home: str, placed: Sequence[Member], reasons: list[str]) -> 
         by_format[member.format].append(member)
     together: list[Member] = []
     apart: list[Group] = []
-    for format_, same in by_format.items():
+    for format_, members in by_format.items():
+        together += [m for m in members if m.by_layout]
+        same = [m for m in members if not m.by_layout]
+        if not same:
+            continue
         folders = {m.folder for m in same}
         loader = same[0].found.loader
         assert loader is not None
         alone = len(folders) == len(same)
-        whole = format_ == "tensorboard" or loader.snapshot or alone or all(m.by_layout for m in same)
-        if whole:
+        if format_ == "tensorboard" or loader.snapshot or alone:
             together += same
             continue
         families: dict[str, list[Member]] = defaultdict(list)
@@ -236,8 +239,8 @@ def _split_siblings(home: str, placed: Sequence[Member], reasons: list[str]) -> 
             together += [_with_split(m) for m in same]
             reasons.append("rank or split files of one run")
             continue
-        for members in families.values():
-            apart += _sibling_groups(home, members)
+        for family in families.values():
+            apart += _sibling_groups(home, family)
     groups = list(apart)
     if together:
         text = "; ".join(reasons) or ("one folder" if len(together) > 1 else "one file")

@@ -239,7 +239,7 @@ def _is_all(data: bytes, cells: int, texts: int) -> bool:
     """
     codes = np.frombuffer(data, np.uint8)
     colons = int(np.count_nonzero(codes == ord(":")))
-    if colons == cells:
+    if colons == cells and b"[" not in data:
         return int(np.count_nonzero(codes == ord('"'))) == 2 * (colons + texts)
     at = np.flatnonzero(codes == ord(":"))
     at = at[codes[at - 1] == ord('"')]
@@ -295,12 +295,17 @@ class _Flat:
             return filled == 0 or self._list(name, column)
         if dtype == pl.String:
             self.texts += filled
-            self.numbers[name], mask = numbers(column)
+            column_of_numbers, mask = numbers(column)
+            self._put(name, column_of_numbers)
             if mask is not None:
                 self.words[name] = pl.select(pl.when(mask).then(column)).to_series()
         elif dtype.is_numeric() or dtype == pl.Boolean:
-            self.numbers[name] = column.cast(pl.Float64)
+            self._put(name, column.cast(pl.Float64))
         return True
+
+    def _put(self, name: str, column: pl.Series) -> None:
+        if column.null_count() < len(column):
+            self.numbers[name] = column
 
     def _list(self, name: str, column: pl.Series) -> bool:
         inner = column.dtype.inner  # type: ignore[attr-defined]  # a list
@@ -310,8 +315,8 @@ class _Flat:
         if (lengths > MAX_LIST_VALUES).any():
             self.long_lists.add(name)
             column = pl.select(pl.when(lengths <= MAX_LIST_VALUES).then(column)).to_series()
-        for i in range(int(column.list.len().max() or 0)):  # type: ignore[call-overload]  # an integer
-            self.numbers[f"{name}[{i}]"] = column.list.get(i, null_on_oob=True).cast(pl.Float64)
+        for i in range(int(column.list.len().max() or 0)):  # type: ignore[arg-type]  # an integer
+            self._put(f"{name}[{i}]", column.list.get(i, null_on_oob=True).cast(pl.Float64))
         return True
 
 
@@ -321,16 +326,13 @@ def columns_of(rows: Sequence[Mapping[str, object]], losses: JsonLosses) -> Json
     words: dict[str, dict[int, str]] = {}
     for i, row in enumerate(rows):
         for name, value in dict(flatten("", row, 0, losses)).items():
-            if isinstance(value, str):
-                read = number(value.strip())
-                if read is None:
-                    if not is_nothing(value):
-                        words.setdefault(name, {})[i] = value.encode("utf-8", "replace").decode()
-                    continue
-                value = read
-            at, cells = values.setdefault(name, ([], []))
-            at.append(i)
-            cells.append(value)
+            read = number(value.strip()) if isinstance(value, str) else value
+            if read is not None:
+                at, cells = values.setdefault(name, ([], []))
+                at.append(i)
+                cells.append(read)
+            elif not is_nothing(str(value)):
+                words.setdefault(name, {})[i] = _utf8(str(value))
     return JsonBlock(
         rows=len(rows),
         numbers={name: _dense(at, cells, len(rows)) for name, (at, cells) in values.items()},
@@ -350,14 +352,18 @@ def _dense(at: Sequence[int], cells: Sequence[float], rows: int) -> pl.Series:
     return series.set(pl.Series(empty), None) if empty.any() else series
 
 
+def _utf8(text: str) -> str:
+    """The text without halves of characters, which no column can hold."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
 def flatten(name: str, value: object, depth: int, losses: JsonLosses) -> Iterator[tuple[str, float | str]]:
     """(name, number or text) of everything inside a decoded value; null and what is too deep are left out."""
     if isinstance(value, dict):
         if depth < MAX_JSON_DEPTH:
             for key, inner in value.items():
-                yield from flatten(
-                    f"{name}/{key.strip()}" if depth else key.strip(), inner, depth + 1, losses
-                )
+                clean = _utf8(key.strip())
+                yield from flatten(f"{name}/{clean}" if depth else clean, inner, depth + 1, losses)
     elif isinstance(value, list):
         if len(value) > MAX_LIST_VALUES:
             losses.long_lists.add(name)

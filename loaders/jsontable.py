@@ -7,7 +7,7 @@ train or val of every row is put in front of the tags of its rows; other words a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -17,6 +17,7 @@ from afterrun.loaders.axes import (
     AxisPlan,
     AxisRule,
     axis_columns,
+    flat,
     holds_moments,
     is_wall_name,
     plan_axes,
@@ -108,19 +109,22 @@ class JsonTable:
     def _tagged(self, block: JsonBlock) -> dict[str, pl.Series]:
         """Numbers by tag, in the order in which the names first came up in the file."""
         self._order |= dict.fromkeys(block.numbers)
-        if self._split is None:
-            self._split = next((n for n, w in block.words.items() if _is_split(n, w)), None)
+        ordered = {n: block.numbers[n] for n in self._order if n in block.numbers}
+        tagged = self._split_up(replace(block, numbers=ordered)).numbers
         for name, words in block.words.items():
             if name != self._split:
                 self._see(name, words)
-        ordered = {n: block.numbers[n] for n in self._order if n in block.numbers}
-        if self._split not in block.words:
-            return ordered
-        words = block.words[self._split]
-        split = JsonBlock(block.rows, ordered)
-        for word in words.drop_nulls().unique(maintain_order=True):
-            split = moved(split, (words == word).fill_null(value=False), f"{word.strip().lower()}/", ordered)
-        return dict(split.numbers)
+        return dict(tagged)
+
+    def _split_up(self, block: JsonBlock) -> JsonBlock:
+        """The values of each split under names of their own, where a column says which split a row is of."""
+        if self._split is None:
+            self._split = next((n for n, w in block.words.items() if _is_split(n, w)), None)
+        words = None if self._split is None else block.words.get(self._split)
+        names = [*block.numbers]
+        for word in [] if words is None else words.drop_nulls().unique(maintain_order=True):
+            block = moved(block, (words == word).fill_null(value=False), f"{word.strip().lower()}/", names)
+        return block
 
     def _see(self, name: str, words: pl.Series) -> None:
         distinct = words.drop_nulls().unique(maintain_order=True).to_list()
@@ -148,7 +152,14 @@ class JsonTable:
             for i, (name, words) in enumerate(block.words.items())
             if is_wall_name(name) and holds_moments(words.drop_nulls().head(_MOMENTS_TRIED).to_list())
         ]
-        plan = plan_axes(names, dict(enumerate(block.numbers.values())), moments, self._rule)
+        values = dict(enumerate(block.numbers.values()))
+        # rows of several splits repeat an axis; each split is looked at apart
+        apart = [c for n, c in self._split_up(block).numbers.items() if n not in block.numbers]
+        values |= {len(names) + i: column for i, column in enumerate(apart)}
+        if apart:
+            axes = {n for group in astuple(self._rule) for n in group}
+            values = {i: c for i, c in values.items() if i >= len(names) or flat(names[i]) in axes}
+        plan = plan_axes((*names, *("" for _ in apart)), values, moments, self._rule)
         return _Axes(plan, names)
 
     def _end(self) -> Batch:
@@ -191,4 +202,4 @@ def moved(block: JsonBlock, rows: pl.Series, prefix: str, names: Iterable[str]) 
             numbers[name] = both["here"]
         if both["there"].null_count() < len(column):
             numbers[prefix + name] = both["there"]
-    return JsonBlock(block.rows, numbers, block.words)
+    return replace(block, numbers=numbers)

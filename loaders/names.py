@@ -83,6 +83,7 @@ _AGGREGATION = frozenset(
         "batch",
         "iter",
         "avg",
+        "average",
         "mean",
         "main",
         "running",

@@ -7,6 +7,7 @@ damaged file answers wrongly without an error far more often than it fails, so t
 
 from __future__ import annotations
 
+import re
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
 from afterrun.loaders.errors import UnreadableError
-from afterrun.loaders.limits import GIB
+from afterrun.loaders.limits import GIB, MIB
 
 MAGIC = b"SQLite format 3\0"
 
@@ -27,6 +28,11 @@ MAX_CHECKED_BYTES = 2 * GIB
 _PRAGMAS = ("trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0", "query_only=ON")
 _ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 _UNWRITTEN = ("-wal", "-journal")
+_LOG_SEEN_BYTES = 4 * MIB
+_CREATE = re.compile(rb"CREATE TABLE [\"'`\[]?(\w{1,64})", re.ASCII)
+
+ERRORS = (sqlite3.Error, OSError, ValueError)
+"""What a query of a damaged file may raise (``ValueError``: a message that is no UTF-8)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,21 +48,32 @@ def tables(path: Path, head: bytes) -> frozenset[str]:
     """Names of the tables of a SQLite file, for sniffers; empty where it is none or cannot be opened."""
     if not head.startswith(MAGIC):
         return frozenset()
+    found = _unwritten_tables(path)
     try:
         with closing(_connect(path, immutable=True)) as connection:
             rows = connection.execute(
                 "SELECT name FROM sqlite_master WHERE type = 'table' LIMIT 10000"
             ).fetchall()
-    except (sqlite3.Error, OSError):
+    except ERRORS:
+        return found
+    return found.union(str(name) for (name,) in rows)
+
+
+def _unwritten_tables(path: Path) -> frozenset[str]:
+    """Names of tables that were created in the write-ahead log and are in the file itself not yet."""
+    try:
+        with path.with_name(path.name + "-wal").open("rb") as file:
+            data = file.read(_LOG_SEEN_BYTES)
+    except OSError:
         return frozenset()
-    return frozenset(str(name) for (name,) in rows)
+    return frozenset(m[1].decode("ascii") for m in _CREATE.finditer(data))
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[Database]:
     """A connection for reading. Where a log of unwritten changes lies beside the file, a private copy is read.
 
-    Raises ``UnreadableError`` where SQLite cannot open it; ``sqlite3.Error`` of later queries is the caller's.
+    Raises ``UnreadableError`` where SQLite cannot open it; ``ERRORS`` of later queries are the caller's.
     """
     beside = [
         p for end in _UNWRITTEN if (p := path.with_name(path.name + end)).is_file() and p.stat().st_size
@@ -71,7 +88,7 @@ def opened(path: Path) -> Iterator[Database]:
             notes.append(f"read with the changes in {', '.join(p.name for p in beside)}, from a copy")
         try:
             connection = _connect(target, immutable=not beside)
-        except sqlite3.Error as error:
+        except ERRORS as error:
             raise UnreadableError(f"{path.name}: SQLite cannot open it: {error}") from error
         with closing(connection):
             problem = _problem(connection, path, notes)
@@ -85,7 +102,6 @@ def _connect(path: Path, *, immutable: bool) -> sqlite3.Connection:
     mode = "mode=ro&immutable=1" if immutable else "mode=rw"
     connection = sqlite3.connect(f"file:{quote(str(path.resolve()))}?{mode}", uri=True)
     connection.text_factory = lambda data: data.decode("utf-8", "replace")
-    connection.enable_load_extension(False)  # the only way to say it
     for pragma in _PRAGMAS:
         connection.execute(f"PRAGMA {pragma}")
     return connection
@@ -98,7 +114,7 @@ def _problem(connection: sqlite3.Connection, path: Path, notes: list[str]) -> st
         return ""
     try:
         (answer,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-    except sqlite3.Error as error:
+    except ERRORS as error:
         return str(error)
     return "" if answer == "ok" else str(answer).splitlines()[-1]
 

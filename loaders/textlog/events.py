@@ -55,6 +55,10 @@ class Events:
     rank: Floats
     wall: Ints
     by_epoch: Bools
+    names: tuple[str, ...]
+    """Grammars of the block, ..."""
+    grammar: Ints
+    """... and which of them read the event."""
     metric: Bools
     """Whether the event holds a metric, ..."""
     doubtful: Bools
@@ -91,6 +95,9 @@ def gather(lines: Lines, groups: Sequence[Group]) -> Events:
     flags = {name: np.zeros(len(at), np.bool_) for name in ("metric", "doubtful", "generic", "by_epoch")}
     of_group = []
     told: set[str] = set()
+    names = tuple(dict.fromkeys(g.reading.grammar.name for g in groups))
+    grammar = np.zeros(len(at), np.int64)
+    alive = np.ones(len(at), np.bool_)
     for g, group in enumerate(groups):
         mine = position[bounds[g] : bounds[g + 1]]
         of_group.append(mine)
@@ -104,14 +111,18 @@ def gather(lines: Lines, groups: Sequence[Group]) -> Events:
             columns["rank"][mine] = evaluate(lines, group.lines, record.rank)
         if record.clock is not None:
             wall[mine] = line_times(lines, group.lines, record.clock)
+        grammar[mine] = names.index(group.reading.grammar.name)
         flags["metric"][mine] = bool(record.fields)
-        flags["doubtful"][mine] = not record.sure
+        if record.whole is not None:
+            part, whole = (evaluate(lines, group.lines, number) for number in record.whole)
+            alive[mine] = part == whole
+        flags["doubtful"][mine] = not record.sure and group.reading.grammar.use != "own"
         flags["generic"][mine] = group.reading.grammar.use == "generic"
     for name in told - {"epoch", "epochs"}:
         columns[name] = _whole(columns[name])
     return Events(
-        lines=at[order], of_group=of_group, groups=groups, alive=np.ones(len(at), np.bool_), wall=wall,
-        **columns, **flags,
+        lines=at[order], of_group=of_group, groups=groups, alive=alive, wall=wall, names=names, grammar=grammar, **columns,
+        metric=flags["metric"], doubtful=flags["doubtful"], generic=flags["generic"], by_epoch=flags["by_epoch"],
     )  # fmt: skip
 
 
@@ -136,7 +147,7 @@ class _Within:
 class Placer:
     """Completes the axes of events; remembers what later blocks need."""
 
-    _last: dict[float, dict[str, float]] = field(default_factory=dict)
+    _last: dict[tuple[str, float], dict[str, float]] = field(default_factory=dict)
     _within: dict[str, _Within] = field(default_factory=dict)
     _open: bool = False
     _started: bool = False
@@ -148,9 +159,11 @@ class Placer:
             self._open = False if line_count else self._open
             return
         self._chain(events, line_count)
-        for name in dict.fromkeys(g.reading.grammar.name for g in events.groups):
-            self._epochs(events, name)
-        self._inherit(events)
+        self._inherit(events, ("epoch", "epochs", "tokens"))
+        for number in range(len(events.names)):
+            self._epochs(events, number)
+        self._inherit(events, ("step",))
+        self._lead(events)
         free = np.isfinite(events.epoch)
         if not free.any():
             return
@@ -186,13 +199,10 @@ class Placer:
             self._chain_wall = int(times[head[-1]])
         self._open = bool(opening[head[-1]])
 
-    def _epochs(self, events: Events, name: str) -> None:
+    def _epochs(self, events: Events, grammar: int) -> None:
         """Steps of batches within epochs, and of lines at the end of an epoch."""
-        mine = np.zeros(len(events), np.bool_)
-        for group, positions in zip(events.groups, events.of_group, strict=True):
-            if group.reading.grammar.name == name:
-                mine[positions] = True
-        mine &= events.alive
+        name = events.names[grammar]
+        mine = events.alive & (events.grammar == grammar)
         state = self._within.setdefault(name, _Within())
         rows = np.flatnonzero(mine & np.isfinite(events.batch))
         if len(rows):
@@ -215,26 +225,30 @@ class Placer:
         if len(told):
             state.batches = float(np.nanmax([state.batches, told.max()]))
 
-    def _inherit(self, events: Events) -> None:
-        """Axes of lines that take those of the line before, rank by rank."""
+    def _inherit(self, events: Events, names: Sequence[str]) -> None:
+        """Axes of lines that take those of the line before, of the same grammar and rank."""
         inherits = self._flag(events, "inherits") & events.alive
-        before_first = self._flag(events, "before_first") & inherits
         ranks = np.where(np.isnan(events.rank), -1.0, events.rank)
-        for rank in np.unique(ranks).tolist():
-            rows = np.flatnonzero((ranks == rank) & events.alive)
-            last = self._last.setdefault(rank, {})
-            for name in ("step", "epoch", "tokens"):
+        for grammar, rank in sorted(set(zip(events.grammar.tolist(), ranks.tolist(), strict=True))):
+            rows = np.flatnonzero((ranks == rank) & (events.grammar == grammar) & events.alive)
+            last = self._last.setdefault((events.names[grammar], rank), {})
+            for name in names:
                 column = getattr(events, name)
                 own = column[rows]
                 told = np.flatnonzero(np.isfinite(own))
                 if inherits[rows].any():
                     before = np.searchsorted(told, np.arange(len(rows)), side="right") - 1
-                    known = np.where(before >= 0, own[told[before]] if len(told) else np.nan, last.get(name, np.nan))
+                    here = own[told[before]] if len(told) else np.nan
+                    known = np.where(before >= 0, here, last.get(name, np.nan))
                     column[rows] = np.where(np.isnan(own) & inherits[rows], known, own)
                 if len(told):
                     last[name] = float(own[told[-1]])
+
+    def _lead(self, events: Events) -> None:
+        """Lines before the first one with a step lie one step before it, where their record says so."""
         steps = np.flatnonzero(np.isfinite(events.step))
         if not self._started and len(steps):
+            before_first = self._flag(events, "before_first") & events.alive
             early = np.flatnonzero(before_first & np.isnan(events.step))
             events.step[early[early < steps[0]]] = events.step[steps[0]] - 1
         self._started = self._started or bool(len(steps))

@@ -98,6 +98,7 @@ class Record:
     ``inherits``: axes it does not tell are those of the last line of its rank that did.
     ``chained``: belongs to the line directly above (and counts only there); ``opens`` such a chain.
     ``ends_epoch``: stands at the end of its epoch.
+    ``whole``: counts only where these two numbers are the same (the last drawing of a progress bar).
     ``before_first``: where no line before has a step, it lies one step before the first that has.
     ``sure``: a metric line beyond doubt; the others count where their tags repeat and move.
     ``notice``: (kind, text) of a mark where lines begin to say so.
@@ -110,6 +111,7 @@ class Record:
     chained: bool = False
     opens: bool = False
     ends_epoch: bool = False
+    whole: tuple[Number, Number] | None = None
     before_first: bool = False
     sure: bool = True
     rank: Number | None = None

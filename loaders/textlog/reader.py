@@ -23,7 +23,7 @@ from afterrun.loaders.textlog.moments import NO_TIME, line_times
 from afterrun.loaders.textlog.planner import Plan, Planner, Reading
 from afterrun.loaders.textlog.rows import Rows, Tags, make_rows, to_frame
 from afterrun.loaders.textlog.signatures import FAILURES
-from afterrun.loaders.textlog.tokens import Ints, Lines, tokenise
+from afterrun.loaders.textlog.tokens import Ints, Lines, keep_memory, tokenise
 
 PROBE_BYTES = 4 * 2**20
 """How much of a file decides which grammars it speaks."""
@@ -117,6 +117,7 @@ class TextLogReader:
 
     def batches(self) -> Iterator[Batch]:
         """Everything in the file. Raises ``OSError`` where it cannot be read."""
+        keep_memory()
         waiting: list[_Part] = []
         size = 0
         probing = True
@@ -221,7 +222,7 @@ class TextLogReader:
                 kind, text = texts[said[i]]
                 step = events.step[i]
                 wall = None if events.wall[i] == NO_TIME else int(events.wall[i])
-                whole = int(step) if np.isfinite(step) else None
+                whole = int(step) if np.isfinite(step) and not events.by_epoch[i] else None
                 marks.append(Mark(int(events.lines[i]), kind, text, whole, wall))
             self._streak = said[i] or None
         return marks
@@ -231,7 +232,9 @@ class TextLogReader:
         rows = self._judge.keep(part.rows, self._tags)
         first = rows.first_of_event()
         self.metric_lines += len(first)
-        progress = Progress(part.events.lines[rows.event[first]], rows.steps()[first])
+        at = rows.event[first]
+        steps = np.where(part.events.doubtful[at], part.events.step[at], rows.steps()[first])
+        progress = Progress(part.events.lines[at], steps)
         marks = self._marks.find(part.lines, part.suspicious, part.tracebacks, part.notices, progress)
         self.failures += sum(m.kind in FAILURES and m.text not in BARE for m in marks)
         frames: dict[str, pl.DataFrame] = {}

@@ -134,7 +134,7 @@ SIGNATURES: tuple[Signature, ...] = (
         kind="nan", role="root", what="training stopped on a loss that is not finite", outcome="nan", never=_NO_NAN,
         pattern=r"\b(?:[Ll]oss (?:is|was) (?:nan|NaN|inf|infinite|non-finite)\b.{0,200}\b(?:stop|abort|exit|terminat)"
         r"|Minimum loss scale reached|FloatingPointError|Current loss scale already at minimum)",
-        cues=("loss is ", "loss was ", "loss scale", "floatingpointerror"),
+        cues=("loss is ", "loss was ", "minimum loss scale", "already at minimum", "floatingpointerror"),
     ),
     Signature(
         kind="nan", role="notice", what="a value is not finite", never=_NO_NAN,
@@ -146,7 +146,7 @@ SIGNATURES: tuple[Signature, ...] = (
     # signals
     Signature(
         kind="signal", role="root", what="interrupted from the keyboard", outcome="stopped",
-        pattern=r"(?:^|\]: ?|\] )KeyboardInterrupt:?\s*$", cues=("keyboardinterrupt",),
+        pattern=r"(?:^|\]: ?|\] )KeyboardInterrupt:?\s*(?:$|\[last frame)", cues=("keyboardinterrupt",),
     ),
     Signature(
         kind="signal", role="root", what="segmentation fault", outcome="crashed",
@@ -170,7 +170,7 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         kind="signal", role="cascade", what="terminated (SIGTERM)",
-        pattern=r"(?:received|got|caught|[Rr]eceived signal) (?:signal )?(?:SIGTERM|15\b)|SIGTERM (?:received|caught)|Received 15 death signal"
+        pattern=r"(?:received|got|caught|[Rr]eceived signal) (?:signal:? )?(?:SIGTERM|15\b)|\bSignalException\b|SIGTERM (?:received|caught)|Received 15 death signal"
         r"|task .*: Terminated\b|exitcode ?: -15\b|(?:^|\] ?|: )Terminated\s*$|closing signal SIGTERM",
         cues=("sigterm", "signal", "terminated", "exitcode"),
     ),
@@ -187,12 +187,18 @@ SIGNATURES: tuple[Signature, ...] = (
         cues=("childfailederror", "multiprocessing.api:failed", "exitcode", "exit code", "mpi_abort", "processexited", "processraised"),
     ),
     Signature(
+        kind="traceback", role="cascade", what="the connection to another process broke",
+        pattern=r"(?:^|: |\] )(?:[\w.]*\.)?(?:Connection(?:Reset|Refused|Aborted)Error|BrokenPipeError|EOFError|RemoteError|DistNetworkError"
+        r"|CalledProcessError)\b",
+        cues=("connectionre", "connectionabortederror", "brokenpipeerror", "eoferror", "remoteerror", "distnetworkerror", "calledprocesserror"),
+    ),
+    Signature(
         kind="traceback", role="root", what="a CUDA error",
         pattern=_BEGIN + r"CUDA error: |\[CUDA ERROR\] at ", cues=("cuda error",),
     ),
     # the end
     Signature(
-        kind="stopped", role="end", what="stopped early by its own rule",
+        kind="stop", role="end", what="stopped early by its own rule",
         pattern=r"\b[Ee]arly stopping(?: triggered| at\b| after\b|:|$)|: early stopping\b|\bstopping_early: |Stopping early\b",
         cues=("early stopping", "stopping_early", "stopping early"),
     ),

@@ -8,6 +8,7 @@ and paths.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -236,7 +237,7 @@ def _values_of(path: Path) -> Counter[tuple[float, float, float]]:
 
 def _keyed(cells: pl.DataFrame) -> list[tuple[float, float, float]]:
     # NaN is unequal to itself and would never be found again
-    return [(t, float("-inf") if v != v else v, s) for t, v, s in cells.rows()]
+    return [(t, float("-inf") if math.isnan(v) else v, s) for t, v, s in cells.rows()]
 
 
 def _unknown(cells: pl.DataFrame, known: Counter[tuple[float, float, float]], book: _Book) -> pl.DataFrame:

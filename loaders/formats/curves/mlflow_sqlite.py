@@ -7,7 +7,6 @@ value is asked for its type; what is no number where one belongs is counted as d
 
 from __future__ import annotations
 
-import sqlite3
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from afterrun.loaders.mlflowruns import marks, times_ns
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
 from afterrun.loaders.settingstree import Settings
-from afterrun.loaders.sqlite import Database, opened, tables
+from afterrun.loaders.sqlite import ERRORS, Database, opened, tables
 
 CHUNK_ROWS = 50_000
 
@@ -90,7 +89,7 @@ class _Reader:
             cursor = self._database.connection.execute(query)
             while rows := cursor.fetchmany(CHUNK_ROWS):
                 yield from rows
-        except sqlite3.Error as error:
+        except ERRORS as error:
             self._failed.append(f"SQLite stopped reading ({error})")
             self._damaged += 1
 
@@ -118,7 +117,7 @@ class _Reader:
             run.settings.add(key, value)
 
     def _metrics(self) -> Iterator[Batch]:
-        columns = {str(row[1]) for row in self._columns()}
+        columns = self._columns()
         query = _METRICS if {"step", "is_nan"} <= columns else _METRICS_OLD
         chunk: list[tuple[object, ...]] = []
         for row in self._rows(query):
@@ -128,13 +127,13 @@ class _Reader:
                 chunk = []
         yield from self._chunk(chunk)
 
-    def _columns(self) -> Sequence[tuple[object, ...]]:
+    def _columns(self) -> set[str]:
+        """Names of the columns of ``metrics``; those of today where they cannot be asked for."""
         try:
-            return self._database.connection.execute(
-                "SELECT 0, name FROM pragma_table_info('metrics')"
-            ).fetchall()
-        except sqlite3.Error:
-            return [(0, "step"), (0, "is_nan")]
+            cursor = self._database.connection.execute("SELECT * FROM metrics LIMIT 0")
+        except ERRORS:
+            return {"step", "is_nan"}
+        return {str(column[0]) for column in cursor.description}
 
     def _chunk(self, rows: Sequence[tuple[object, ...]]) -> Iterator[Batch]:
         """Some rows of the table, one batch a run."""

@@ -14,14 +14,14 @@ from pathlib import Path
 
 import polars as pl
 
-from afterrun.loaders.axes import AxisRule
+from afterrun.loaders.axes import AxisColumns
+from afterrun.loaders.cells import whole
 from afterrun.loaders.jsonlines import JsonBlock, JsonLines
 from afterrun.loaders.jsonpeek import peek_rows
 from afterrun.loaders.jsontable import JsonTable
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
 
-_RULE = AxisRule(step=("iter",), soft_step=(), epoch=("epoch",))
 _MODES = frozenset({"train", "val"})
 _MACHINE = re.compile(r"^(?:env_info|config|mmdet_version|mmcv_version|CLASSES|PALETTE|hook_msgs)\b")
 
@@ -44,22 +44,35 @@ class MmcvJson(Loader):
     def load(self, source: Source) -> Iterator[Batch]:
         """Stream the lines; ``iter`` is the step where it counts over the run."""
         lines = JsonLines(source.path)
-        yield from JsonTable(_placed(lines.blocks()), lines.losses, _RULE).batches()
+        yield from JsonTable(_known(lines.blocks()), lines.losses, make_axes=_Steps()).batches()
 
 
-def _placed(blocks: Iterable[JsonBlock]) -> Iterator[JsonBlock]:
-    """Validation rows at the training iteration before them; without what is said about the machine."""
-    last: float | None = None
+def _known(blocks: Iterable[JsonBlock]) -> Iterator[JsonBlock]:
+    """The rows without what is said about the machine."""
     for block in blocks:
         numbers = {n: c for n, c in block.numbers.items() if not _MACHINE.match(n)}
         words = {n: c for n, c in block.words.items() if not _MACHINE.match(n)}
-        mode, steps = words.get("mode"), numbers.get("iter")
-        if mode is not None and steps is not None:
-            steps = pl.select(pl.when(mode != "val").then(steps)).to_series()
-            steps = steps.fill_null(strategy="forward").fill_null(last)
-            last = steps[-1]
-            if steps.null_count() < len(steps):
-                numbers["iter"] = steps
-            else:
-                del numbers["iter"]
         yield JsonBlock(block.rows, numbers, words)
+
+
+class _Steps:
+    """Step and epoch of each row, carried from block to block; no step once ``iter`` has begun again."""
+
+    def __init__(self) -> None:
+        self._last: float | None = None
+        self._within_epochs = False
+
+    def __call__(self, block: JsonBlock) -> AxisColumns:
+        epoch = block.numbers.get("epoch")
+        steps, mode = block.numbers.get("iter"), block.words.get("mode")
+        if epoch is not None:
+            epoch = epoch.fill_nan(None)
+        if steps is None or mode is None:
+            return AxisColumns(epoch=epoch)
+        steps = pl.select(pl.when(mode != "val").then(steps)).to_series()
+        steps = pl.Series([self._last], dtype=pl.Float64).append(steps).fill_null(strategy="forward")
+        self._last = steps[-1]
+        if epoch is not None:
+            again = (steps.diff().slice(1) < 0) & (epoch.diff() > 0)
+            self._within_epochs = self._within_epochs or bool(again.any())
+        return AxisColumns(step=None if self._within_epochs else whole(steps.slice(1)), epoch=epoch)

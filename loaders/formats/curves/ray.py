@@ -41,6 +41,7 @@ _SEEN_EARLY = _TELLING | {
     "custom_metrics",
 }
 _NO_CURVE = re.compile(r"^config/|^(?:[\w/]*/)?hist_stats/|\[\d+\]$")
+_MACHINE = frozenset({"node_ip", "hostname", "pid", "experiment_tag"})
 
 
 class RayProgress(Loader):
@@ -118,7 +119,8 @@ def _without_config(batch: Batch) -> Batch:
         else:
             settings = Settings()
             for entry, value in frame.rows():
-                settings.add(entry, decode_json(entry, value))
+                if not _NO_CURVE.search(entry) and entry not in _MACHINE:
+                    settings.add(entry, decode_json(entry, value))
             frames |= settings.frames()
     return Batch(frames=frames, damaged=batch.damaged, notes=batch.notes, status=batch.status)
 
@@ -126,4 +128,5 @@ def _without_config(batch: Batch) -> Batch:
 def _curves(blocks: Iterable[JsonBlock]) -> Iterator[JsonBlock]:
     for block in blocks:
         numbers = {n: c for n, c in block.numbers.items() if not _NO_CURVE.search(n)}
-        yield JsonBlock(block.rows, numbers, block.words)
+        words = {n: c for n, c in block.words.items() if not _NO_CURVE.search(n) and n not in _MACHINE}
+        yield JsonBlock(block.rows, numbers, words)

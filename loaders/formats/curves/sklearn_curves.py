@@ -86,14 +86,19 @@ Columns = dict[str, pl.Series]
 def _from_table(source: Source) -> tuple[Columns, int, tuple[str, ...]]:
     reader = TableReader(source.path)
     parts: dict[str, list[pl.Series]] = {}
+    words: dict[str, int] = {}
     comma = reader.layout.decimal_comma
     for block in reader.blocks():
         for name, cells in zip(block.names, block.cells, strict=True):
-            parts.setdefault(name, []).append(numbers(cells, decimal_comma=comma)[0])
+            read, mask = numbers(cells, decimal_comma=comma)
+            parts.setdefault(name, []).append(read)
+            words[name] = words.get(name, 0) + (0 if mask is None else int(mask.sum()))
     columns = {name: pl.concat(p) for name, p in parts.items()}
     rows = max(map(len, columns.values()), default=0)
     columns = {n: c for n, c in columns.items() if len(c) == rows and c.null_count() < rows}
-    return columns, reader.losses.damaged, tuple(reader.losses.notes())
+    bad = {n: words[n] for n in columns if words[n]}
+    notes = [f"{n!r}: cells without a number left out: {count}" for n, count in bad.items()]
+    return columns, reader.losses.damaged + sum(bad.values()), (*reader.losses.notes(), *notes)
 
 
 def _from_json(source: Source) -> tuple[Columns, int, tuple[str, ...]]:

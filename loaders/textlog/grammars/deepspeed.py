@@ -37,17 +37,17 @@ class DeepSpeed(Grammar):
         text = line.text
         if found := _STEP.match(text):
             skipped = line.number(found, "skipped")
-            fields = () if skipped is None else (Field("skipped", skipped),)
+            first = [] if skipped is None else [Field("skipped", skipped)]
             rest = line.part(found.end())
-            yield Record(fields=(*fields, *pairs(rest, _LIST)), axes=Axes(step=line.number(found)))
+            yield Record(fields=(*first, *pairs(rest, _LIST)), axes=Axes(step=line.number(found)))
         elif (found := _SPEED.match(text)) and "SamplesPerSec" in text:
             step = line.number(found, 2) or line.number(found, 3)
             fields = pairs(line.part(found.end() - 1), _SPEEDS)
-            yield Record(fields=fields, axes=Axes(step=step, epoch=line.number(found, 1)), sure=False)
+            yield Record(fields=fields, axes=Axes(step=step, epoch=line.number(found, 1)))
         elif found := _PIPELINE.match(text):
             rest = line.part(found.end())
             yield Record(fields=pairs(rest, _PAIR), axes=Axes(step=line.number(found)))
         elif found := _TIMERS.match(text):
             timers = pairs(line.part(found.end() - 1), _TIMER)
             fields = tuple(Field(f.tag, replace(f.number, scale=1e-3)) for f in timers)
-            yield Record(fields=fields, inherits=True, sure=False)
+            yield Record(fields=fields, inherits=True)

@@ -14,32 +14,33 @@ from afterrun.loaders.textlog.grammar import VALUE, Axes, Field, Grammar, Record
 from afterrun.loaders.textlog.tokens import NUM
 
 _EPOCH = re.compile(rf"Epoch ({NUM})/({NUM})")
-_BAR = re.compile(rf"{NUM}/{NUM} (?:\[[=>.]*\] ?-|[\u2501 ]*(?={NUM}))")
-_DONE = re.compile(
-    rf"{NUM}/{NUM} (?:\[=+\] ?-|[\u2501 ]*(?={NUM})) ?(?!ETA)(?:{NUM}h ?)?(?:{NUM}:)*(?:{NUM}s ?)?({NUM}(?P<unit>ms|s|us)/step)?"
-)
+_TIME = rf"(?:{NUM}h ?)?(?:{NUM}:)*(?:{NUM}s?)?"
+_BAR = re.compile(rf"({NUM})/({NUM}) (?:\[[=>.]*\] ?-|\u2501+|-) (?:ETA: )?{_TIME}")
+_STEP_TIME = re.compile(rf" (?P<value>{NUM})(?P<unit>ms|s|us)/step\b")
 _PAIR = re.compile(rf"- (?P<key>[A-Za-z][\w./@ ]*): (?P<value>{VALUE})(?= |$)", re.IGNORECASE)
+_STEP_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
 
 
 class KerasProgress(Grammar):
-    """Epochs of Keras' ``fit`` as they scroll by."""
+    """Epochs of Keras' `fit` as they scroll by."""
 
     name = "keras_progress"
-    probes = ("epoch ", "/step", "- loss: ", "- eta: ")
+    probes = ("epoch ", "/step", "- loss: ", "- eta: ", " - ")
     use = "beside"
 
     def read(self, line: Skeleton) -> Iterable[Record]:
         """The epoch line places the bars below it."""
-        text = line.text
-        if found := _EPOCH.fullmatch(text):
+        if found := _EPOCH.fullmatch(line.text):
             yield Record(axes=Axes(epoch=line.number(found), epochs=line.number(found, 2)), sure=False)
-        elif _BAR.match(text) and (" - " in text):
-            done = _DONE.match(text)
-            fields = pairs(line.part(text.index(" - ")), _PAIR)
-            if done and done[1] and "ETA" not in text and fields:
-                unit = {"ms": 1e-3, "us": 1e-6, "s": 1.0}[done["unit"]]
-                number = line.part(done.start(1)).number(re.match(f"({NUM})", done[1]), 1, scale=unit)  # type: ignore[arg-type]  # begins with a number
-                step_time = () if number is None else (Field("step_time", number),)
-                yield Record(fields=(*fields, *step_time), inherits=True)
-            elif any(f.number.slot is None for f in fields):
+        elif found := _BAR.match(line.text):
+            part, whole = line.number(found, 1), line.number(found, 2)
+            fields = pairs(line.part(found.end(2)), _PAIR, skip=frozenset({"eta"}))
+            if part is None or whole is None or not fields:
+                return
+            broken = any(f.number.slot is None for f in fields)
+            if broken:
                 yield Record(notice=("nan", "the progress bar shows a value that is not finite"), sure=False)
+            time = _STEP_TIME.search(line.text)
+            number = line.number(time, "value", scale=_STEP_UNITS[time["unit"]]) if time else None
+            step_time = () if number is None else (Field("step_time", number),)
+            yield Record(fields=(*fields, *step_time), inherits=True, whole=(part, whole))

@@ -26,9 +26,9 @@ from afterrun.loaders.textlog.grammar import (
 from afterrun.loaders.textlog.tokens import NUM
 
 _AT = rf"(?P<sep> ?[:=#]? ?)[\[(]? ?({NUM})(?: ?(?:/|of|out of) ?({NUM}))?(?: ?\( ?{NUM} ?%\))?[\])]?"
-_EPOCH = re.compile(rf"\b(epoch|ep)\b{_AT}", re.IGNORECASE)
-_STEP = re.compile(rf"\b(global[ _]?step|step|iter|iteration|update)\b{_AT}", re.IGNORECASE)
-_BATCH = re.compile(rf"\b(batch|minibatch)\b{_AT}", re.IGNORECASE)
+_EPOCH = re.compile(rf"(?<![-\w])(epoch|ep)\b{_AT}", re.IGNORECASE)
+_STEP = re.compile(rf"(?<![-\w])(global[ _]?step|step|iters?|iteration|update)\b{_AT}", re.IGNORECASE)
+_BATCH = re.compile(rf"(?<![-\w])(batch|minibatch)\b{_AT}", re.IGNORECASE)
 _BRACKET = re.compile(rf"[ \[]*({NUM})/({NUM})(?: ?\( ?{NUM} ?%\))?\]")
 _FIELD = re.compile(
     rf"(?P<key>[A-Za-z][^=:,;|{NUM}\[\](){{}}\"'<>]*?) ?(?P<sep>=|:) ?(?:tensor)?[\[(]?(?P<value>{VALUE})"
@@ -75,7 +75,8 @@ class KeyValue(Grammar):
             if len(re.findall(r"[A-Za-z]+", rest)) <= _MOST_WORDS_BESIDE:
                 yield Record(axes=axes, sure=False)
         elif kinds & _MEASURES:
-            yield Record(fields=fields, inherits=True, sure=False)
+            held_out = any(canonical(f.tag).split in ("val", "test") for f in fields)
+            yield Record(fields=fields, inherits=True, ends_epoch=held_out, sure=False)
 
 
 def _axes(line: Skeleton) -> tuple[Axes, tuple[Field, ...], str]:

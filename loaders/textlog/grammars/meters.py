@@ -20,6 +20,8 @@ _CHECKED = re.compile(
     rf"(?P<split>train|test|val|eval)\w*: ?\[ ?(?P<batch>{NUM})/ ?(?P<batches>{NUM})\]", re.IGNORECASE
 )
 _PAIR = re.compile(rf"(?P<key>[A-Za-z][\w./@]*):? (?P<value>{VALUE})(?P<unit>ms|s)?(?= ?\()", re.IGNORECASE)
+_SUMMARY = re.compile(r"\* (?=(?:Acc|Prec)@)")
+_SCORE = re.compile(rf"(?P<key>(?:Acc|Prec)@\d):? (?P<value>{VALUE})(?= |$)", re.IGNORECASE)
 _LONE = re.compile(rf"(?:^| )(?P<key>lr|[a-z]*loss\w*): (?P<value>{VALUE})(?= [^(]|,|$)", re.IGNORECASE)
 
 
@@ -27,12 +29,16 @@ class Meters(Grammar):
     """Lines of average meters."""
 
     name = "meters"
-    probes = ("[",)
+    probes = ("[", "* ")
 
     def read(self, line: Skeleton) -> Iterable[Record]:
         """One record a line."""
         found = _HEAD.match(line.text) or _CHECKED.match(line.text)
         if found is None:
+            if summary := _SUMMARY.match(line.text):
+                scores = pairs(line.part(summary.end()), _SCORE)
+                fields = tuple(Field(f"val/{f.tag}", f.number) for f in scores)
+                yield Record(fields=fields, inherits=True, ends_epoch=True)
             return
         rest = line.part(found.end())
         fields = pairs(rest, _PAIR)

@@ -105,7 +105,7 @@ def _record(key: str, value: Any, meta: Mapping[str, Any], clock: Clock | None, 
     if key in _MARKS:
         kind = _MARKS[key]
         text = f"{key} {status}".strip()
-        kind = "stopped" if kind == "finish" and status.lower() in ("aborted", "false") else kind
+        kind = "stop" if kind == "finish" and status.lower() in ("aborted", "false") else kind
         return Record(axes=axes, clock=clock, notice=(kind, text), sure=False)
     fields: list[Field] = []
     if _is_slot(value) and _METRIC.search(key) and not _SETTING.search(key):

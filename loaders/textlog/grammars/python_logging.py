@@ -57,26 +57,32 @@ def with_label(line: Skeleton) -> Skeleton | None:
 
 def _shorter(line: Skeleton, timed: bool) -> tuple[Skeleton | None, bool]:
     """The line without the first part of its prefix, and whether a time has been taken off."""
-    text = line.text
-    if found := _WORDED_RANK.match(text):
-        return replace(line.part(found.end()), rank=Number(constant=float(found[1]))), timed
-    if found := _RANK.match(text):
-        rank = line.number(found, 1) or line.number(found, 2)
-        return replace(line.part(found.end()), rank=rank), timed
-    if found := _MPI.match(text):
-        return replace(line.part(found.end()), rank=line.number(found)), timed
-    if found := _MOMENT.match(text):
-        clock = line.clock or _clock(line, found)
-        return replace(line.part(found.end()), clock=clock), True
+    ranked = _without_rank(line)
+    if ranked is not None:
+        return ranked, timed
+    if found := _MOMENT.match(line.text):
+        return replace(line.part(found.end()), clock=line.clock or _clock(line, found)), True
     for pattern in (_NO_YEAR, _GLOG, _NO_DATE):
-        if found := pattern.match(text):
+        if found := pattern.match(line.text):
             return line.part(found.end()), True
     patterns = (_NAMED, _HUGGING, _BRACKETS, _LEVEL_FIRST, _RAY, *((_AFTER_TIME,) if timed else ()))
     for pattern in patterns:
-        found = pattern.match(text)
+        found = pattern.match(line.text)
         if found and found.end():
             return line.part(found.end()), False
     return None, timed
+
+
+def _without_rank(line: Skeleton) -> Skeleton | None:
+    """The line behind the label of a rank, None where it has none."""
+    if found := _WORDED_RANK.match(line.text):
+        return replace(line.part(found.end()), rank=Number(constant=float(found[1])))
+    if found := _RANK.match(line.text):
+        rank = line.number(found, 1) or line.number(found, 2)
+        return replace(line.part(found.end()), rank=rank)
+    if found := _MPI.match(line.text):
+        return replace(line.part(found.end()), rank=line.number(found))
+    return None
 
 
 def _clock(line: Skeleton, found: re.Match[str]) -> Clock:
