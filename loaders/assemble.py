@@ -22,7 +22,7 @@ from afterrun.loaders.textlog.incidents import ending
 
 OTHER_TABLES = ("histograms", "spans", "samples", "kernels", "marks", "params")
 
-_ENDS = {"finish": "finished", "crash": "crashed", "stop": "stopped"}
+_ENDS = {"finish": "finished", "crash": "crashed", "killed": "killed", "stop": "stopped"}
 """Kind of an end mark -> outcome."""
 
 

@@ -21,6 +21,10 @@ SKIPPED_FOLDERS = {
 """Folders that are not walked, with the reason that is told."""
 
 
+REPORT_MARKS = ("findings.json", "manifest.json", "index.html")
+"""A folder with these is a report; written below its own input it would be read as more runs next time."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """One file below a root, with the loader that claims it or the reason why none does."""
@@ -81,6 +85,8 @@ def _entry(
     if entry.is_dir():
         if entry.name in SKIPPED_FOLDERS:
             yield path, name, f"not walked: {SKIPPED_FOLDERS[entry.name]}"
+        elif all((path / mark).is_file() for mark in REPORT_MARKS):
+            yield path, name, "not walked: a report of afterrun; name it as PATH to read its tables"
         else:
             stack.append((path, name + "/"))
     elif entry.is_file():

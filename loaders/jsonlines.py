@@ -209,10 +209,8 @@ class PlainBlocks:
         """The block, None where it has to go line by line."""
         if b"\\" in data and (b'\\"' in data or b"\\u" in data):
             return None
-        if _is_deep(data):
-            return None
         known = self._parse(data, self._schema) if self._schema else None
-        return known or self._parse(data, None)
+        return known or (None if _is_deep(data) else self._parse(data, None))
 
     def _parse(self, data: bytes, schema: dict[str, pl.DataType] | None) -> JsonBlock | None:
         try:
@@ -234,13 +232,13 @@ class PlainBlocks:
 def _is_all(data: bytes, cells: int, texts: int) -> bool:
     """Whether so many keys with a value, and so many of them with text, are all that this JSON holds.
 
-    There are no escaped quotes, so every quote begins or ends a string. Colons inside of texts, nulls, and
-    keys that polars dropped are all more colons than cells; only the first two are fine.
+    There are no escaped quotes, so every quote begins or ends a string: a pair for each key, for each text, and
+    for each key that polars dropped or that is null. Without texts an even count therefore settles it; else
+    the character after each key tells.
     """
     codes = np.frombuffer(data, np.uint8)
-    colons = int(np.count_nonzero(codes == ord(":")))
-    if colons == cells and b"[" not in data:
-        return int(np.count_nonzero(codes == ord('"'))) == 2 * (colons + texts)
+    if not texts and int(np.count_nonzero(codes == ord('"'))) == 2 * cells:
+        return True
     at = np.flatnonzero(codes == ord(":"))
     at = at[codes[at - 1] == ord('"')]
     padded = np.append(codes, [0, 0])
@@ -251,7 +249,7 @@ def _is_all(data: bytes, cells: int, texts: int) -> bool:
 
 
 def _is_deep(data: bytes) -> bool:
-    """Whether objects may nest deeper than polars can stand: its recursion ends the process."""
+    """Whether objects may nest deeper than polars can stand when it looks for types: that ends the process."""
     codes = np.frombuffer(data, np.uint8)
     opened = codes == ord("{")
     if int(np.count_nonzero(opened)) - int(np.count_nonzero(codes == ord("\n"))) < MAX_JSON_DEPTH:

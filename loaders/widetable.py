@@ -191,8 +191,9 @@ def melt(
     if sum(c.null_count() for c in table):
         present &= table.select(pl.all().is_not_null()).to_numpy()
     rows, cols = np.nonzero(present)
+    at, of = (pl.Series(x.astype(np.uint32)) for x in (rows, cols))  # what polars gathers by
     frame = {
-        "tag": pl.Series(list(values), dtype=pl.Categorical()).gather(cols),
+        "tag": pl.Series(list(values), dtype=pl.Categorical()).gather(of),
         "seq": pl.Series(np.arange(first_seq, first_seq + len(rows), dtype=np.int64)),
         "value": pl.Series(grid[rows, cols]),
     }
@@ -203,7 +204,7 @@ def melt(
         ("wall_ns", axes.wall_ns),
     ):
         if axis is not None:
-            frame[name] = axis.gather(rows)
+            frame[name] = axis.gather(at)
     if bands:
         none = pl.repeat(None, len(keep), dtype=pl.Float64, eager=True)
         for i, name in enumerate(("low", "high")):

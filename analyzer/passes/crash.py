@@ -111,10 +111,18 @@ class Crash(Pass):
             run=view.name,
             where=Where(step_start=mark["step"], step_end=mark["step"], t_start_ns=mark["t_ns"]),
             title=f"Ended by a failure: {mark['text']}; no text log tells what happened.",
-            evidence=(Evidence(source=str(mark["source"]), line=mark["line"], step=mark["step"], note=mark["text"]),),
+            evidence=(
+                Evidence(source=str(mark["source"]), line=mark["line"], step=mark["step"], note=mark["text"]),
+            ),
             parameters=self.parameters(),
             advice=("Look for the output of the job; the last lines of it tell what happened.",),
-            values={**_values(view, []), "kind": "crash", "sure": True, "fate": "fatal", "last_step": mark["step"]},
+            values={
+                **_values(view, []),
+                "kind": "crash",
+                "sure": True,
+                "fate": "fatal",
+                "last_step": mark["step"],
+            },
         )
 
     def _finding(self, view: RunView, incident: Incident, together: Sequence[Incident]) -> Finding:

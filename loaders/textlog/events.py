@@ -56,13 +56,15 @@ class Events:
     wall: Ints
     by_epoch: Bools
     names: tuple[str, ...]
-    """Grammars of the block, ..."""
+    """Scopes of the grammars of the block, ..."""
     grammar: Ints
-    """... and which of them read the event."""
+    """... and which of them the event is of."""
     metric: Bools
     """Whether the event holds a metric, ..."""
     doubtful: Bools
     """... from a line that is not sure to, ..."""
+    opens: Bools
+    """... or opens a chain of lines that do, ..."""
     generic: Bools
     """... read by a grammar that is asked last."""
 
@@ -92,10 +94,12 @@ def gather(lines: Lines, groups: Sequence[Group]) -> Events:
     bounds = np.cumsum([0, *sizes])
     columns = {name: np.full(len(at), np.nan) for name in (*_AXES, "rank")}
     wall = np.full(len(at), NO_TIME)
-    flags = {name: np.zeros(len(at), np.bool_) for name in ("metric", "doubtful", "generic", "by_epoch")}
+    flags = {
+        name: np.zeros(len(at), np.bool_) for name in ("metric", "doubtful", "opens", "generic", "by_epoch")
+    }
     of_group = []
     told: set[str] = set()
-    names = tuple(dict.fromkeys(g.reading.grammar.name for g in groups))
+    names = tuple(dict.fromkeys(g.reading.grammar.scope for g in groups))
     grammar = np.zeros(len(at), np.int64)
     alive = np.ones(len(at), np.bool_)
     for g, group in enumerate(groups):
@@ -111,18 +115,20 @@ def gather(lines: Lines, groups: Sequence[Group]) -> Events:
             columns["rank"][mine] = evaluate(lines, group.lines, record.rank)
         if record.clock is not None:
             wall[mine] = line_times(lines, group.lines, record.clock)
-        grammar[mine] = names.index(group.reading.grammar.name)
+        grammar[mine] = names.index(group.reading.grammar.scope)
         flags["metric"][mine] = bool(record.fields)
         if record.whole is not None:
             part, whole = (evaluate(lines, group.lines, number) for number in record.whole)
             alive[mine] = part == whole
         flags["doubtful"][mine] = not record.sure and group.reading.grammar.use != "own"
+        flags["opens"][mine] = record.opens
         flags["generic"][mine] = group.reading.grammar.use == "generic"
     for name in told - {"epoch", "epochs"}:
         columns[name] = _whole(columns[name])
     return Events(
         lines=at[order], of_group=of_group, groups=groups, alive=alive, wall=wall, names=names, grammar=grammar, **columns,
-        metric=flags["metric"], doubtful=flags["doubtful"], generic=flags["generic"], by_epoch=flags["by_epoch"],
+        metric=flags["metric"], doubtful=flags["doubtful"], opens=flags["opens"], generic=flags["generic"],
+        by_epoch=flags["by_epoch"],
     )  # fmt: skip
 
 
@@ -182,7 +188,7 @@ class Placer:
 
     def _chain(self, events: Events, line_count: int) -> None:
         """Chained lines count where the lines above lead up to the one that opens the chain."""
-        chained, opens = self._flag(events, "chained"), self._flag(events, "opens")
+        chained, opens = self._flag(events, "chained"), events.opens
         in_chain = np.zeros(line_count, np.bool_)
         in_chain[events.lines[chained]] = True
         head = np.where(in_chain, -1, np.arange(line_count))
@@ -209,7 +215,8 @@ class Placer:
             epoch, batch, batches = events.epoch[rows], events.batch[rows], events.batches[rows]
             if np.isnan(state.base) and np.isfinite(epoch).any():
                 state.base = min(1.0, float(epoch[np.isfinite(epoch)][0]))
-            state.restarts = state.restarts if state.restarts is not None else _restarts(state, epoch, batch)
+            if state.restarts is None and events.generic[rows].any():  # known trainers count within the epoch
+                state.restarts = _restarts(state, epoch, batch)
             state.epoch, state.batch = float(epoch[-1]), float(batch[-1])
             offset = np.zeros(len(rows)) if state.restarts is False else (epoch - state.base) * batches
             events.step[rows] = _whole(np.where(np.isfinite(offset), batch + offset, batch))

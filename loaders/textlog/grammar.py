@@ -156,13 +156,20 @@ class Grammar(ABC):
 
     ``name``    in notes, snake_case, unique
     ``probes``  lower-case texts one of which stands in every skeleton it reads (checked before it is asked)
+    ``shares``  name of another grammar whose lines place lines of this one, too
     ``use``     ``own``: the format of a trainer, beside which generic lines are prose; ``beside``: progress and
                 library lines that stand beside others; ``generic``: asked last
     """
 
     name: ClassVar[str]
     probes: ClassVar[tuple[str, ...]]
+    shares: ClassVar[str] = ""
     use: ClassVar[Use] = "own"
+
+    @property
+    def scope(self) -> str:
+        """Within which lines inherit their axes."""
+        return self.shares or self.name
 
     @abstractmethod
     def read(self, line: Skeleton) -> Iterable[Record]:

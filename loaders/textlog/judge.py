@@ -70,14 +70,13 @@ class Judge:
         return replace(rows, no_step=no_step) if no_step.any() else rows
 
     def _learn(self, parts: Sequence[Rows], tags: Tags) -> None:
-        """Trust the tags of sure lines, and those of doubtful lines that repeat and move."""
+        """Trust the tags of doubtful lines that repeat and move."""
         doubtful: dict[int, list[float]] = {}
         for rows in parts:
             open_ = rows.events.doubtful[rows.event]
-            self._trusted.update(_codes(rows.tag[~open_]))
             for code in _codes(rows.tag[open_]):
                 if code not in self._trusted:
-                    doubtful.setdefault(code, []).extend(rows.value[rows.tag == code].tolist())
+                    doubtful.setdefault(code, []).extend(rows.value[open_ & (rows.tag == code)].tolist())
         names = list(tags.codes)
         for code, values in doubtful.items():
             moves = len(set(values)) > 1 or not np.isfinite(values).all()

@@ -61,15 +61,19 @@ class _Plans:
 
     def see(self, events: Events, lines: Lines) -> None:
         """Take the plans of a block."""
-        alive = np.flatnonzero(events.alive & events.metric)
+        holds = events.metric | events.opens
+        alive = np.flatnonzero(events.alive & (holds | ~events.generic))
         for name, axis, word in (("steps", "step", "step"), ("epochs", "epoch", "epoch")):
             told = getattr(events, name)[alive]
             rows = alive[np.isfinite(told)]
             if not len(rows):
                 continue
+            setattr(self, name, float(getattr(events, name)[rows[-1]]))
+            rows = rows[holds[rows]]
+            if not len(rows):
+                continue
             last = rows[-1]
             planned, got = float(getattr(events, name)[last]), float(getattr(events, axis)[last])
-            setattr(self, name, planned)
             inside = events.batch[last] < events.batches[last]
             if got >= planned > 0 and not inside:
                 step = events.step[last]

@@ -137,15 +137,15 @@ def _thousands(codes: Bytes, digit: Bools, commas: Ints) -> Ints:
 
     The digits before are not the decimals of another number (``15.2,150``) nor seconds (``45,123``).
     """
-    n = len(codes)
-    commas = commas[(commas >= 4) & (commas < n - 4)]
-    after = digit[commas + 1] & digit[commas + 2] & digit[commas + 3] & ~digit[commas + 4]
-    commas = commas[after & digit[commas - 1]]
+    last = len(codes) - 1  # a line end, as is the first byte
+    ahead = digit[np.minimum(commas[:, None] + np.arange(1, 5), last)]
+    commas = commas[digit[commas - 1] & ahead[:, :3].all(axis=1) & ~ahead[:, 3]]
     if not len(commas):
         return commas
-    size = np.where(digit[commas - 2], np.where(digit[commas - 3], 3, 2), 1)
-    left = codes[commas - size - 1]
-    fits = ~digit[commas - size - 1] & (left != ord(".")) & ((left != _COLON) | (size != 2))
+    behind = digit[np.maximum(commas[:, None] - np.arange(2, 5), 0)]
+    size = np.where(behind[:, 0], np.where(behind[:, 1], np.where(behind[:, 2], 4, 3), 2), 1)
+    left = codes[np.maximum(commas - size - 1, 0)]
+    fits = (size <= 3) & (left != ord(".")) & ((left != _COLON) | (size != 2))
     grouping: Ints = commas[fits]
     return grouping
 

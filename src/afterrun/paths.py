@@ -19,11 +19,24 @@ def opened(arguments: Iterable[str]) -> Iterator[list[Path]]:
 
     Raises ``NothingToAnalyseError`` for a path that does not exist and ``UsageError`` for a URL.
     """
-    paths = [p for argument in arguments for p in _expand(argument)]
+    paths = _distinct([p for argument in arguments for p in _expand(argument)])
     if not paths:
         raise UsageError("no path given")
     with TemporaryDirectory(prefix="afterrun-") as scratch:
         yield [_ready(p, Path(scratch), i) for i, p in enumerate(paths)]
+
+
+def _distinct(paths: list[Path]) -> list[Path]:
+    """Each place once: a path given twice, or below another given one, is read there."""
+    real = {path: path.resolve() for path in paths}
+    folders = {r for r in real.values() if r.is_dir()}
+    seen: set[Path] = set()
+    kept = []
+    for path in paths:
+        if real[path] not in seen and not folders & set(real[path].parents):
+            seen.add(real[path])
+            kept.append(path)
+    return kept
 
 
 def _expand(argument: str) -> list[Path]:

@@ -252,3 +252,16 @@ def test_the_same_input_gives_the_same_bytes(call: Call, broken: Path, tmp_path:
             assert a == b
         else:
             assert (first / name).read_bytes() == (second / name).read_bytes(), name
+
+
+def test_a_path_given_twice_or_below_another_is_read_once(call: Call, healthy: Path) -> None:
+    for paths in ((healthy, healthy), (healthy, healthy / "log.csv"), (healthy / "log.csv", healthy)):
+        _, out, _ = call("inspect", *paths, "--json")
+        assert len(json.loads(out)["runs"]) == 1
+
+
+def test_a_second_report_into_the_input_finds_the_same_runs(call: Call, healthy: Path) -> None:
+    for _ in range(2):
+        assert call("report", healthy, "-o", healthy / "postmortem", "--no-figures")[0] == 0
+    document = json.loads((healthy / "postmortem" / "findings.json").read_text())
+    assert [r["name"] for r in document["runs"]] == ["healthy"]

@@ -54,7 +54,7 @@ def test_every_golden_case_reads_back_the_same(tmp_path: Path) -> None:
 def test_reports_can_be_merged(tmp_path: Path) -> None:
     for name, log in (("mon", "overfit"), ("tue", "healthy")):
         assert run("report", LOGS / log, "-o", tmp_path / name, "--no-figures").return_value == 0
-    merged = collect([tmp_path])
+    merged = collect([tmp_path / "mon", tmp_path / "tue"])
     assert merged.tables.run_names() == ["mon/overfit", "tue/healthy"]
     assert {u.path.rpartition("/")[2] for u in merged.unclaimed} >= {
         "findings.json",

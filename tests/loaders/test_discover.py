@@ -72,3 +72,15 @@ def test_fifos_do_not_block(tmp_path: Path) -> None:
 )
 def test_what_it_is(name: str, head: bytes, word: str) -> None:
     assert word in what_it_is(Path(name), head)
+
+
+def test_a_report_below_its_own_input_is_not_read_as_runs(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("step,loss\n1,2\n2,1\n")
+    report = tmp_path / "postmortem"
+    report.mkdir()
+    for name in ("findings.json", "manifest.json", "index.html"):
+        (report / name).write_text("{}")
+    (report / "summary.csv").write_text("step,loss\n1,2\n2,1\n")
+    assert [f.source.name for f in discover(tmp_path) if f.loader] == ["log.csv"]
+    assert "a report of afterrun" in reasons(tmp_path)["postmortem"]
+    assert "summary.csv" in {f.source.name for f in discover(report)}, "named itself, it is walked"

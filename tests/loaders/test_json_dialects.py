@@ -149,7 +149,7 @@ def test_mmcv_iterations_begin_again_in_every_epoch(tmp_path: Path) -> None:
     assert set(result.steps("train/loss")) == {None}, "a number within an epoch is no step"
     ap = result.metrics.filter(result.metrics["tag"] == "val/bbox_mAP")
     assert ap.select("epoch", "value").rows() == [(1.0, 0.1), (2.0, 0.2), (3.0, 0.3)]
-    assert result.params == {"exp_name": "r50.py"}
+    assert result.params == {"exp_name": "r50.py", "seed": "0"}
     assert result.notes == ()
     assert "train/lr" in result.tags()
 

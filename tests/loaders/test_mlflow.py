@@ -283,7 +283,10 @@ def test_values_of_a_wrong_type_are_damaged(tmp_path: Path) -> None:
     assert (metric(first, "loss")["points"], metric(first, "loss")["last"]) == (3, 3.0)
     (source,) = first["sources"]
     assert (source["status"], source["damaged"]) == ("partial", 3)
-    assert source["note"] == "1 metric rows of runs that are not in the database left out"
+    assert source["note"] == (
+        "metric rows whose value is no number left out; "
+        "1 metric rows of runs that are not in the database left out"
+    )
     assert second["sources"][0]["damaged"] == 0, "lost rows count once"
 
 

@@ -108,9 +108,12 @@ def _place(path: Path) -> _Place | None:
 
 def _run_of_model(place: _Place) -> str | None:
     """The run that logged a model, where its folder stands beside; from the fourth column of the metric."""
-    path = place.folder.joinpath(place.part, place.name)
-    with path.open("rb") as file:
-        match = _LINE.match(file.readline(_SHORT).decode("utf-8", "replace").strip())
+    try:
+        with place.folder.joinpath(place.part, place.name).open("rb") as file:
+            first = file.readline(_SHORT).decode("utf-8", "replace").strip()
+    except OSError:
+        return None
+    match = _LINE.fullmatch(first)
     run = match[4] if match else None
     return run if run and re.fullmatch(r"\w+", run) and (place.folder.parent.parent / run).is_dir() else None
 

@@ -8,6 +8,7 @@ value is asked for its type; what is no number where one belongs is counted as d
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +27,7 @@ _NEEDED = {"runs", "metrics", "params"}
 _METRICS = "SELECT run_uuid, key, value, timestamp, step, is_nan FROM metrics"
 _METRICS_OLD = "SELECT run_uuid, key, value, timestamp, 0, 0 FROM metrics"
 _SHORT_ID = 8
+_WRONG_TYPE = "metric rows whose value is no number left out"
 
 
 @dataclass(slots=True)
@@ -138,16 +140,22 @@ class _Reader:
     def _chunk(self, rows: Sequence[tuple[object, ...]]) -> Iterator[Batch]:
         """Some rows of the table, one batch a run."""
         by_run: dict[str, list[tuple[str, float, float | None, int | None]]] = {}
+        damaged: Counter[str] = Counter()
         for run_id, key, value, time, step, is_nan in rows:
-            if not isinstance(key, str) or isinstance(value, (str, bytes)) or (value is None and not is_nan):
-                self._damaged += 1
-            elif run_id not in self._runs:
+            known = str(run_id)
+            if known not in self._runs:
                 self._orphans += 1
+            elif (
+                not isinstance(key, str) or isinstance(value, (str, bytes)) or (value is None and not is_nan)
+            ):
+                damaged[known] += 1
             else:
                 read = float("nan") if is_nan else _unbounded(float(value))  # type: ignore[arg-type]  # a number
                 when = float(time) if isinstance(time, (int, float)) else None
                 at = step if isinstance(step, int) else None
-                by_run.setdefault(str(run_id), []).append((key, read, when, at))
+                by_run.setdefault(known, []).append((key, read, when, at))
+        for run_id, count in damaged.items():
+            yield Batch(damaged=count, notes=(_WRONG_TYPE,), subrun=self._runs[run_id].name)
         for run_id, mine in by_run.items():
             run = self._runs[run_id]
             tags, values, times, steps = zip(*mine, strict=True)

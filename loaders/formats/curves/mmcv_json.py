@@ -52,6 +52,9 @@ def _known(blocks: Iterable[JsonBlock]) -> Iterator[JsonBlock]:
     for block in blocks:
         numbers = {n: c for n, c in block.numbers.items() if not _MACHINE.match(n)}
         words = {n: c for n, c in block.words.items() if not _MACHINE.match(n)}
+        seed = numbers.pop("seed", None)
+        if seed is not None:
+            words["seed"] = seed.cast(pl.Int64, strict=False).cast(pl.String)
         yield JsonBlock(block.rows, numbers, words)
 
 

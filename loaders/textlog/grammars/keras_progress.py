@@ -26,6 +26,7 @@ class KerasProgress(Grammar):
 
     name = "keras_progress"
     probes = ("epoch ", "/step", "- loss: ", "- eta: ", " - ")
+    shares = "key_value"  # epoch lines of other loops look the same
     use = "beside"
 
     def read(self, line: Skeleton) -> Iterable[Record]:

@@ -37,7 +37,7 @@ class Megatron(Grammar):
         text = line.text
         if found := _STEP.match(text):
             yield _training(line, found)
-        elif found := _TIMERS.match(text):
+        elif line.rank is None and (found := _TIMERS.match(text)):  # with a rank: DeepSpeed's
             timers = pairs(line.part(found.end() - 1), _PAIR)
             fields = [Field(f.tag, replace(f.number, scale=1e-3)) for f in timers]
             yield Record(fields=tuple(fields), inherits=True, sure=False)

@@ -33,6 +33,7 @@ _BRACKETS = re.compile(rf"\[{_LEVEL}\] ?(?:\[{_PLACE}\] ?)?")
 _WORDED_RANK = re.compile(r"\[(?:default|rank|trainer|worker)(\d{1,6})\]:? ?")
 _RANK = re.compile(rf"(?:\[rank:? ?({NUM})\]:? ?|rank ?({NUM}): )", re.IGNORECASE)
 _MPI = re.compile(rf"\[{NUM},({NUM})\](?:<std(?:out|err)>)?: ?")
+_LABEL = re.compile(rf"({NUM}): ?(?=[^{NUM} ]|{NUM}[-/]{NUM}[-/]{NUM}[ T])")
 _RAY = re.compile(rf"\((?:[\w.<>]+ )?(?:pid|rank)={NUM}[^)]*\) ?")
 
 _MOST_PARTS = 6
@@ -51,7 +52,7 @@ def without_prefix(line: Skeleton) -> Skeleton:
 
 def with_label(line: Skeleton) -> Skeleton | None:
     """The line behind a label such as ``3: ``, as ``srun --label`` writes it; None where it has none."""
-    found = re.match(rf"({NUM}): ?(?=[^{NUM} ])", line.text)
+    found = _LABEL.match(line.text)
     return replace(line.part(found.end()), rank=line.number(found), bare=False) if found else None
 
 

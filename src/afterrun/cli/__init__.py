@@ -6,6 +6,7 @@ This is the only place where an exception becomes text on standard error and an 
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from typing import NoReturn
 
@@ -74,8 +75,8 @@ def run() -> NoReturn:
     except click.ClickException as error:
         error.show()
         code = error.exit_code
-    except BrokenPipeError:
-        sys.stderr.close()
+    except BrokenPipeError:  # the reader of a pipe has seen enough; nothing may be flushed to it at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     except Exception as error:
         from afterrun.loaders.errors import AfterrunError  # noqa: PLC0415  # only on the way to an error

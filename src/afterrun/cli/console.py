@@ -10,6 +10,14 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.text import Text
 
+
+class _Console(Console):
+    """A console whose reader may go away (``afterrun ... | head``): that is no failure."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 PIPED_WIDTH = 120
 """Columns of tables that go to a file or a pipe."""
 
@@ -17,7 +25,7 @@ PIPED_WIDTH = 120
 def out(*, width: int | None = None) -> Console:
     """The console of the result. Rich honours NO_COLOR and drops colour where it is no terminal."""
     piped = None if sys.stdout.isatty() else PIPED_WIDTH
-    return Console(highlight=False, soft_wrap=True, width=width or piped)
+    return _Console(highlight=False, soft_wrap=True, width=width or piped)
 
 
 def err() -> Console:
