@@ -251,6 +251,8 @@ def peek(head: bytes) -> Layout | None:
     For sniffers: reads nothing else, never raises. Cached, as every sniffer asks about the same head.
     """
     text = decode_head(head).strip("\0")
+    if text.lstrip()[:1] in ("{", "["):
+        return None  # JSON, which has loaders of its own
     if not text or sum(1 for c in text if c < " " and c not in _TEXT_CONTROLS) > _MOSTLY_BINARY * len(text):
         return None
     lines = split_lines(text)

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import get_args
 
 import polars as pl
 
 from afterrun.loaders.assemble import Assembled
 from afterrun.loaders.grouping import Group
-from afterrun.loaders.names import Name
+from afterrun.loaders.names import Name, Split
 from afterrun.loaders.placing import Loaded
-from afterrun.loaders.schema import SCHEMAS, Tables
+from afterrun.loaders.schema import REQUIRED, SCHEMAS, Outcome, Status, Tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,18 +76,44 @@ def reassemble(run: str, earlier: EarlierRun, overrides: Mapping[str, Name]) -> 
             for column, value in given.items()
         )
     attempts = max((int(f["attempt"].max() or 1) for _, f in tables.items() if len(f)), default=1)  # type: ignore[arg-type]  # int32 column
-    tables = tables.with_(metrics=_filled(metrics), runs=_one_row(run, tables))
+    tables = tables.with_(metrics=metrics, runs=_one_row(run, tables))
+    tables = Tables(**{name: _filled(name, frame) for name, frame in tables.items()})
     return Assembled(tables=tables.validate(), attempts=attempts, notes=earlier.notes)
 
 
-def _filled(metrics: pl.DataFrame) -> pl.DataFrame:
-    """What a metrics table must have, where a foreign hand left it out."""
-    return metrics.with_columns(
-        pl.col("attempt").fill_null(1),
-        pl.col("seq").fill_null(pl.int_range(pl.len(), dtype=pl.Int64)),
-        pl.col("superseded").fill_null(value=False),
-        pl.col("split").cast(pl.String).fill_null("none").cast(pl.Categorical),
-    ).drop_nulls(["tag", "value"])
+def _filled(table: str, frame: pl.DataFrame) -> pl.DataFrame:
+    """What every row of a table has, where damage or a foreign hand left it out."""
+    frame = frame.drop_nulls(sorted(REQUIRED.get(table, ())))
+    frame = frame.with_columns(pl.col("attempt").fill_null(1))
+    if table == "metrics":
+        counted = pl.int_range(pl.len(), dtype=pl.Int64)
+        return frame.with_columns(
+            pl.col("seq").fill_null(counted),
+            pl.col("superseded").fill_null(value=False),
+            _one_of("split", get_args(Split), "none"),
+        )
+    if table == "sources":
+        return frame.with_columns(
+            pl.col("bytes", "rows", "damaged").fill_null(0),
+            pl.col("sampled").fill_null(value=False),
+            pl.col("note").fill_null(""),
+            pl.coalesce("path", pl.col("source").cast(pl.String), pl.lit("")),
+            _text("source", ""),
+            _text("format", "unknown"),
+            _one_of("status", get_args(Status), "unknown"),
+        )
+    return frame
+
+
+def _text(column: str, otherwise: str) -> pl.Expr:
+    return pl.col(column).cast(pl.String).fill_null(otherwise).cast(pl.Categorical)
+
+
+def _one_of(column: str, known: Sequence[str], otherwise: str) -> pl.Expr:
+    text = pl.col(column).cast(pl.String)
+    return (
+        pl.when(text.is_in(known)).then(text).otherwise(pl.lit(otherwise)).cast(pl.Categorical).alias(column)
+    )
 
 
 def _one_row(run: str, tables: Tables) -> pl.DataFrame:
@@ -94,5 +121,7 @@ def _one_row(run: str, tables: Tables) -> pl.DataFrame:
     if tables.runs.is_empty():
         row = {"run": run, "path": run, "attempt": 1, "formats": "", "outcome": "unknown"}
         return pl.DataFrame([row], schema=SCHEMAS["runs"])
-    outcome = pl.col("outcome").cast(pl.String).replace("running", "unknown").fill_null("unknown")
-    return tables.runs.head(1).with_columns(outcome.cast(pl.Categorical), pl.col("path").fill_null(run))
+    ended = [o for o in get_args(Outcome) if o != "running"]
+    return tables.runs.head(1).with_columns(
+        _one_of("outcome", ended, "unknown"), pl.col("path").fill_null(run), pl.col("formats").fill_null("")
+    )

@@ -45,26 +45,31 @@ class Loaded:
 
 
 def repeated_snapshots(rows: pl.DataFrame, files: Sequence[Loaded]) -> dict[int, int]:
-    """Files whose whole history stands again in a longer one of the same format: {file: the longer one}."""
-    snapshots = [
-        i for i, f in enumerate(files) if f.member.found.loader is not None and f.member.found.loader.snapshot
-    ]
-    if len(snapshots) < 2:
-        return {}
+    """Files whose whole history stands again in a longer one of the same format: {file: the longer one}.
+
+    The longest history takes out all files it holds in one join; what is left is compared with the next.
+    """
+    kinds: dict[str, list[int]] = {}
+    for i, f in enumerate(files):
+        if f.member.found.loader is not None and f.member.found.loader.snapshot:
+            kinds.setdefault(f.member.format, []).append(i)
     bits = rows.select("_source", "tag", "step", pl.col("value").fill_nan(None))
-    parts = {i: bits.filter(pl.col("_source") == i).drop("_source") for i in snapshots}
-    order = sorted(
-        snapshots, key=lambda i: (len(parts[i]), files[i].member.folder.count("/") * -1, files[i].name)
-    )
+    sizes = dict(bits.group_by("_source").len().iter_rows())
     repeats: dict[int, int] = {}
-    for n, i in enumerate(order):
-        for j in reversed(order[n + 1 :]):
-            if files[i].member.format != files[j].member.format:
-                continue
-            missing = parts[i].join(parts[j], on=["tag", "step", "value"], how="anti", nulls_equal=True)
-            if missing.is_empty():
-                repeats[i] = j
-                break
+    for same in kinds.values():
+        # of equal histories the one nearest to the run's own folder stays
+        left = sorted(
+            same, key=lambda i: (-sizes.get(i, 0), files[i].member.folder.count("/"), files[i].name)
+        )
+        while len(left) > 1:
+            head, *rest = left
+            others = bits.filter(pl.col("_source").is_in(rest))
+            whole = bits.filter(pl.col("_source") == head)
+            held = others.join(whole, on=["tag", "step", "value"], how="semi", nulls_equal=True)
+            counts = dict(held.group_by("_source").len().iter_rows())
+            inside = {i for i in rest if counts.get(i, 0) == sizes.get(i, 0)}
+            repeats |= dict.fromkeys(inside, head)
+            left = [i for i in rest if i not in inside]
     return repeats
 
 

@@ -131,7 +131,7 @@ LOADER_COLUMNS: Mapping[str, pl.Schema] = MappingProxyType(
 )
 """What a loader may yield for each table; ``rank`` is null unless the file itself says it."""
 
-_REQUIRED: Mapping[str, frozenset[str]] = MappingProxyType(
+REQUIRED: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "metrics": frozenset({"tag", "value"}),
         "histograms": frozenset({"tag", "edges", "counts"}),
@@ -142,6 +142,7 @@ _REQUIRED: Mapping[str, frozenset[str]] = MappingProxyType(
         "params": frozenset({"key", "value"}),
     }
 )
+"""Columns without nulls in what a loader yields."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +178,7 @@ def conform(table: str, frame: pl.DataFrame) -> pl.DataFrame:
     unknown = [c for c in frame.columns if c not in schema]
     if unknown:
         raise SchemaError(f"{table}: unknown columns {unknown}; there are {list(schema)}")
-    missing = sorted(_REQUIRED[table] - set(frame.columns))
+    missing = sorted(REQUIRED[table] - set(frame.columns))
     if missing:
         raise SchemaError(f"{table}: columns {missing} are required")
     try:

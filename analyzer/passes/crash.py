@@ -77,13 +77,13 @@ class Crash(Pass):
         ended = _recorded_end(view)
         recorded = view.tables.marks.filter(pl.col("kind") == "crash")
         if fatal and not _finished(view):
-            yield self._finding(view, primary(fatal), fatal)
+            yield self._finding(view, primary(fatal), fatal, _values(view, found))
         elif len(recorded) and view.outcome == "crashed":
             yield self._recorded(view, recorded.row(-1, named=True))
         elif not any(i.fate == "restarted" for i in found):
             yield self._no_crash(view, found, ended)
         for incident in [i for i in found if i.fate in ("restarted", "survived")][: self.shown_incidents]:
-            yield self._finding(view, incident, [incident])
+            yield self._finding(view, incident, [incident], _values(view, found))
 
     def _no_crash(self, view: RunView, found: list[Incident], ended: pl.DataFrame) -> Finding:
         values = _values(view, found)
@@ -125,7 +125,9 @@ class Crash(Pass):
             },
         )
 
-    def _finding(self, view: RunView, incident: Incident, together: Sequence[Incident]) -> Finding:
+    def _finding(
+        self, view: RunView, incident: Incident, together: Sequence[Incident], counts: dict[str, Any]
+    ) -> Finding:
         cause = incident.cause
         loss = _loss(view, incident)
         status, severity = _verdict(incident)
@@ -145,7 +147,7 @@ class Crash(Pass):
             wasted_gpu_s=loss.gpu_s if fatal else None,
             advice=advice_for(incident) if incident.fate != "survived" else _survived_advice(incident),
             values={
-                **_values(view, list(together)),
+                **counts,
                 "kind": cause.kind,
                 "what": cause.what,
                 "sure": incident.sure,

@@ -25,7 +25,7 @@ LAST_MARKS = 50
 """Marks kept of one kind from the beginning and the end of a file; those between are counted in a note."""
 
 MAX_LOOKED_AT = 200
-"""Lines of one skeleton in one block that are held against the signatures."""
+"""Lines of one skeleton that are held against the signatures, from each end of a block."""
 
 RESUMED_LINES = 3
 """Metric lines after a failure from which training went on; ranks that had not noticed yet write a line or two."""
@@ -103,7 +103,8 @@ class MarkFinder:
         for traceback in self._follow(lines, tracebacks):
             found[traceback.line] = self._of_traceback(traceback)
         for of_one in suspicious:
-            for i in of_one[:MAX_LOOKED_AT].tolist():
+            ends = np.unique(np.concatenate([of_one[:MAX_LOOKED_AT], of_one[-MAX_LOOKED_AT:]]))
+            for i in ends.tolist():
                 mark = self._of_line(lines, i)
                 if mark is not None:
                     found.setdefault(i, mark)

@@ -140,8 +140,9 @@ SIGNATURES: tuple[Signature, ...] = (
         kind="nan", role="notice", what="a value is not finite", never=_NO_NAN,
         pattern=r"\b(?:[Ll]oss (?:is|was|became|went|turned) (?:to )?(?:nan|NaN|inf|infinite|not finite|non-finite)\b"
         r"|(?:NaN|nan|Inf|NaN/Inf|NaN or Inf|NaNs or Infs|[Nn]on-?finite) (?:loss|gradients?|grad norm|value)s? (?:is |are |was |were )?(?:detected|encountered|found)"
+        r"|\b(?:NaN|nan|Inf|NaN or Inf|NaN/Inf) (?:was |were |is )?(?:detected|encountered|found)\b"
         r"|(?:[Ff]ound|[Dd]etected|[Ee]ncountered) (?:a )?(?:NaN|nan|Inf|NaN or Inf|NaN/Inf|non-?finite)\b)",
-        cues=("loss is ", "loss was ", "loss became ", "loss went ", "loss turned ", "nan loss", "nan grad", "nan or inf", "nans or infs", "nan/inf", "nan value", "nan was", "nan is", "nan detected", "nan encountered", "nan found", "found nan", "detected nan", "encountered nan", "a nan", "finite loss", "finite grad", "finite value"),
+        cues=("loss is ", "loss was ", "loss became ", "loss went ", "loss turned ", "nan loss", "nan grad", "nan or inf", "nans or infs", "nan/inf", "nan value", "nan was", "nan is", "nan detected", "nan encountered", "nan found", "inf found", "inf detected", "found nan", "detected nan", "encountered nan", "a nan", "finite loss", "finite grad", "finite value"),
     ),
     # signals
     Signature(
@@ -150,12 +151,12 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         kind="signal", role="root", what="segmentation fault", outcome="crashed",
-        pattern=r"(?:^|: |\] |\d )Segmentation fault|\bSIGSEGV\b|exitcode ?: -11\b|signal 11\b",
+        pattern=r"(?:^|: |\] |\d )Segmentation fault|\bSIGSEGV\b|exitcode *: *-11\b|signal 11\b",
         cues=("segmentation fault", "sigsegv", "exitcode", "signal "),
     ),
     Signature(
         kind="signal", role="root", what="bus error: shared memory or storage ran out", outcome="crashed",
-        pattern=r"(?:^|: |\] |\d )Bus error\b|\bSIGBUS\b|exitcode ?: -7\b",
+        pattern=r"(?:^|: |\] |\d )Bus error\b|\bSIGBUS\b|exitcode *: *-7\b",
         cues=("bus error", "sigbus", "exitcode"),
     ),
     Signature(
@@ -164,19 +165,19 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         kind="signal", role="cascade", what="killed (SIGKILL)",
-        pattern=r"(?:^|\] ?|: )Killed\s*$|\d Killed  *\S|SIGKILL|exitcode ?: -9\b|signal 9\b|(?:exit code|exit status|code) 137\b"
+        pattern=r"(?:^|\] ?|: )Killed\s*$|\d Killed  *\S|SIGKILL|exitcode *: *-9\b|signal 9\b|(?:exit code|exit status|code) 137\b"
         r"|task .*: Killed\b",
         cues=("killed", "sigkill", "exitcode", "signal ", "exit code", "exit status"),
     ),
     Signature(
         kind="signal", role="cascade", what="terminated (SIGTERM)",
         pattern=r"(?:received|got|caught|[Rr]eceived signal) (?:signal:? )?(?:SIGTERM|15\b)|\bSignalException\b|SIGTERM (?:received|caught)|Received 15 death signal"
-        r"|task .*: Terminated\b|exitcode ?: -15\b|(?:^|\] ?|: )Terminated\s*$|closing signal SIGTERM",
+        r"|task .*: Terminated\b|exitcode *: *-15\b|(?:^|\] ?|: )Terminated\s*$|closing signal SIGTERM",
         cues=("sigterm", "signal", "terminated", "exitcode"),
     ),
     Signature(
         kind="signal", role="cascade", what="aborted", outcome="crashed",
-        pattern=r"\bAborted +\(core dumped\)|\bSIGABRT\b|exitcode ?: -6\b|terminate called after throwing",
+        pattern=r"\bAborted +\(core dumped\)|\bSIGABRT\b|exitcode *: *-6\b|terminate called after throwing",
         cues=("aborted", "sigabrt", "exitcode", "terminate called"),
     ),
     # errors of the framework outside of a traceback, and the launcher's summary
