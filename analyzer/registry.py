@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import inspect
+import math
 import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
@@ -125,11 +126,19 @@ def _one(cls: type[Pass], values: Mapping[str, Any]) -> Pass:
             changed[name] = msgspec.convert(value, want, strict=False)
         except msgspec.ValidationError as error:
             raise UsageError(f"{cls.code}.{name}: {value!r} is not a {want.__name__} ({error})") from error
+        _check_number(f"{cls.code}.{name}", changed[name])
     return cls(**changed)
+
+
+def _check_number(name: str, value: object) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UsageError(f"{name}: {value!r} is not a finite number")
+    if isinstance(value, int) and value < 0:
+        raise UsageError(f"{name}: {value!r} is negative; it is a count")
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:
     import difflib  # noqa: PLC0415  # only on the way to an error
 
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
-    return f"; did you mean {near[0]!r}?" if near else f"; there are {sorted(known)}"
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(sorted(known))}"

@@ -10,7 +10,7 @@ import polars as pl
 
 from afterrun.loaders.assemble import Assembled, assemble
 from afterrun.loaders.collection import Collection, RunInfo, Unclaimed
-from afterrun.loaders.discover import Found, discover
+from afterrun.loaders.discover import Found, discover, readable
 from afterrun.loaders.earlier import earlier_runs, reassemble
 from afterrun.loaders.grouping import Group, group, stem_of
 from afterrun.loaders.names import Name
@@ -38,11 +38,18 @@ Progress = Callable[[int, int], None]
 
 
 def collect(
-    paths: Sequence[Path], options: LoadOptions = LoadOptions(), progress: Progress | None = None
+    paths: Sequence[Path],
+    options: LoadOptions = LoadOptions(),
+    progress: Progress | None = None,
+    *,
+    left_out: Sequence[Unclaimed] = (),
 ) -> Collection:
-    """All runs below the paths. Files that cannot be read stand in ``sources`` with the reason."""
+    """All runs below the paths. Files that cannot be read stand in ``sources`` with the reason.
+
+    ``left_out`` is what was met before, while unpacking archives; it stands with the unclaimed files.
+    """
     found = _find(paths, options.verify)
-    unclaimed = tuple(Unclaimed(f.source.name, f.reason) for f in found if f.loader is None)
+    unclaimed = (*left_out, *(Unclaimed(f.source.name, f.reason) for f in found if f.loader is None))
     groups = group([f for f in found if f.loader is not None], rule=options.group)
     names = _Names(paths)
     parts: list[tuple[Group, Assembled]] = []
@@ -88,7 +95,7 @@ def _find(paths: Sequence[Path], verify: bool) -> list[Found]:
     found: list[Found] = []
     taken: dict[str, int] = {}
     for path in paths:
-        base = path.resolve().name
+        base = readable(path.resolve().name)
         taken[base] = taken.get(base, 0) + 1
         base = base if taken[base] == 1 else f"{base}~{taken[base]}"
         for f in discover(path, verify=verify):
@@ -108,9 +115,9 @@ class _Names:
         """The group under a name that no group before it has."""
         run = one.run
         if not run:
-            root = self._paths[0].resolve()
+            root = readable(self._paths[0].resolve().name)
             lone = self._paths[0].is_file() and len(one.members) == 1
-            run = stem_of(root.name) if lone else root.name or "run"
+            run = stem_of(root) if lone else root or "run"
         if run in self._taken:
             run = one.members[0].found.source.name
         base, n = run, 2

@@ -21,8 +21,14 @@ SKIPPED_FOLDERS = {
 """Folders that are not walked, with the reason that is told."""
 
 
+CANNOT = "cannot be "
+"""How the reason of everything begins that is no log because it could not be read."""
+
 REPORT_MARKS = ("findings.json", "manifest.json", "index.html")
 """A folder with these is a report; written below its own input it would be read as more runs next time."""
+
+REPORT_FILES = frozenset({*REPORT_MARKS, "summary.csv", "report.md"})
+"""What a report holds besides its tables; no log, even where its columns look like one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +46,16 @@ def discover(root: Path, *, verify: bool = False) -> list[Found]:
     A file that vanishes or cannot be opened is reported, never raised.
     """
     if root.is_file():
-        return [_ask(root, root.name, verify)]
+        return [_ask(root, readable(root.name), verify)]
     return [
         _ask(path, name, verify) if not reason else _refused(path, name, reason)
         for path, name, reason in sorted(_walk(root), key=lambda x: x[1].split("/"))
     ]
+
+
+def readable(name: str) -> str:
+    """A file name as text that every encoder takes: bytes that are no UTF-8 become ``\\xff``."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def _walk(root: Path) -> Iterator[tuple[Path, str, str]]:
@@ -58,19 +69,23 @@ def _walk(root: Path) -> Iterator[tuple[Path, str, str]]:
             info = folder.stat()
             entries = sorted(os.scandir(folder), key=lambda e: e.name)
         except OSError as error:
-            yield folder, prefix.rstrip("/"), f"cannot be listed: {error.strerror}"
+            yield folder, prefix.rstrip("/"), f"{CANNOT}listed: {error.strerror}"
             continue
         if (info.st_dev, info.st_ino) in seen:
             continue
         seen.add((info.st_dev, info.st_ino))
+        own = REPORT_FILES if {e.name for e in entries}.issuperset(REPORT_MARKS) else frozenset()
         for entry in entries:
-            yield from _entry(entry, prefix, real_root, stack)
+            if entry.name in own:
+                yield Path(entry.path), prefix + entry.name, "part of a report of afterrun"
+            else:
+                yield from _entry(entry, prefix, real_root, stack)
 
 
 def _entry(
     entry: os.DirEntry[str], prefix: str, real_root: Path, stack: list[tuple[Path, str]]
 ) -> Iterator[tuple[Path, str, str]]:
-    path, name = Path(entry.path), prefix + entry.name
+    path, name = Path(entry.path), prefix + readable(entry.name)
     if entry.is_symlink():
         target = Path(os.path.realpath(entry.path))
         if not target.exists():
@@ -80,7 +95,8 @@ def _entry(
             yield path, name, "a link out of the given folder; name its target to read it"
             return
         if target.is_file():
-            yield path, name, f"a link to {target.relative_to(real_root).as_posix()}, which is read there"
+            there = readable(target.relative_to(real_root).as_posix())
+            yield path, name, f"a link to {there}, which is read there"
             return
     if entry.is_dir():
         if entry.name in SKIPPED_FOLDERS:
@@ -101,7 +117,7 @@ def _ask(path: Path, name: str, verify: bool) -> Found:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
     except OSError as error:
-        return _refused(path, name, f"cannot be opened: {error.strerror}")
+        return _refused(path, name, f"{CANNOT}opened: {error.strerror}")
     source = Source(path=path, name=name, size_bytes=size_bytes, verify=verify)
     loader = claim(path, head)
     return Found(source=source, loader=loader, reason="" if loader else what_it_is(path, head))

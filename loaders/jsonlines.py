@@ -35,7 +35,7 @@ MAX_LIST_VALUES = 2_000
 GIVE_UP_AFTER = 3
 """Blocks in a row that were not clean, after which polars is not asked any more."""
 
-BLOCKS_AHEAD = 2
+BLOCKS_AHEAD = 4
 """Blocks parsed while the ones before are worked on."""
 
 

@@ -38,6 +38,11 @@ class TrainLeg:
     at_floor: bool
     """Nothing left to learn from the training set: it cannot fall any more."""
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether training neither got worse nor stood still short of its floor."""
+        return self.at_floor or self.course in ("improving", "unclear")
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Assessment:
@@ -77,7 +82,7 @@ def assess(matched: Matched, *, min_rise_pct: float, floor_share: float) -> Asse
     return Assessment(
         matched=matched,
         turn=turn,
-        train=_train_leg(matched, turn.best, floor_share),
+        train=train_leg(matched, turn.best, floor_share),
         least_rise=_least_rise(matched.pair.val, turn, min_rise_pct),
     )
 
@@ -94,7 +99,8 @@ def _least_rise(val: Series, turn: Turn, min_rise_pct: float) -> float:
     return share * float(np.ptp(turn.smooth))
 
 
-def _train_leg(matched: Matched, best: int, floor_share: float) -> TrainLeg:
+def train_leg(matched: Matched, best: int, floor_share: float) -> TrainLeg:
+    """The training curve after evaluation ``best``."""
     train = matched.pair.train
     tail = matched.train_since(best)
     if len(tail) < 4:

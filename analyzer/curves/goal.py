@@ -80,11 +80,20 @@ def goals(view: RunView, s: Series | None) -> list[Goal]:
         if reached is not None:
             found.append(_goal("steps", steps, *reached))
     epochs = _planned(view, EPOCH_KEYS)
-    if epochs is not None and s is not None:
+    if epochs is not None and s is not None and not (found and _steps_win(found[0].key, epochs[0])):
         axis = _epochs(view, s, epochs[1])
         if axis is not None:
             found.append(_goal("epochs", epochs, float(axis[-1]), _grain(axis)))
     return found
+
+
+def _steps_win(steps: str, epochs: str) -> bool:
+    """Whether both are arguments of the Hugging Face Trainer, where max_steps overrides num_train_epochs."""
+    return _last_part(steps) == "max_steps" and _last_part(epochs) == "num_train_epochs"
+
+
+def _last_part(name: str) -> str:
+    return name.rsplit(".", 1)[-1].lower().replace("-", "_")
 
 
 def _goal(unit: Unit, planned: tuple[str, float], reached: float, tolerance: float) -> Goal:
@@ -93,7 +102,7 @@ def _goal(unit: Unit, planned: tuple[str, float], reached: float, tolerance: flo
 
 def _planned(view: RunView, keys: tuple[str, ...]) -> tuple[str, float] | None:
     """The first of these parameters that holds a number above 0 (-1 and 0 mean: not set)."""
-    by_name = {name.rsplit(".", 1)[-1].lower().replace("-", "_"): name for name in reversed(view.params)}
+    by_name = {_last_part(name): name for name in reversed(view.params)}
     for key in keys:
         value = _number(view.params.get(by_name.get(key, "")))
         if value is not None and value > 0:

@@ -12,7 +12,7 @@ from afterrun.analyzer.prose import count, percent, place
 from afterrun.analyzer.series import Series
 
 Pattern = Literal["always", "to the end", "transient", "first part", "regular"]
-"""``regular`` = finite values at equal distances with non-finite rows between: cells nobody filled."""
+"""``regular`` = finite values at equal distances with NaN between: cells nobody filled. Nobody fills in infinities."""
 
 REGULAR_RUNS = 5
 """Fewer repetitions prove no regularity."""
@@ -53,6 +53,10 @@ class Hole:
             return "infinite"
         return "NaN or infinite" if self.inf else "NaN"
 
+    def lost_for_good(self, before: int, lost: int) -> bool:
+        """Whether at least ``before`` finite values came first and at least ``lost`` non-finite ones end the curve."""
+        return self.tail == self.first and self.tail >= before and self.count >= lost
+
     def sentence(self) -> str:
         """What the curve holds and where, without a full stop."""
         s, at = self.series, place(self.series, self.x)
@@ -82,7 +86,7 @@ def hole(s: Series) -> Hole | None:
     starts, ends = edges[::2], edges[1::2]
     return Hole(
         series=s,
-        pattern=_pattern(bad, starts),
+        pattern=_pattern(bad, starts, bool(np.isinf(s.value).any())),
         first=int(starts[0]),
         count=int(bad.sum()),
         inf=int(np.isinf(s.value).sum()),
@@ -92,10 +96,10 @@ def hole(s: Series) -> Hole | None:
     )
 
 
-def _pattern(bad: npt.NDArray[np.bool_], starts: npt.NDArray[np.int64]) -> Pattern:
+def _pattern(bad: npt.NDArray[np.bool_], starts: npt.NDArray[np.int64], infinite: bool) -> Pattern:
     if bad.all():
         return "always"
-    if len(starts) >= REGULAR_RUNS:
+    if len(starts) >= REGULAR_RUNS and not infinite:
         apart = np.diff(np.flatnonzero(~bad))
         if len(apart) and (apart == apart[0]).all():
             return "regular"

@@ -6,7 +6,10 @@ import numpy as np
 
 from afterrun.analyzer.curves.generalisation import Assessment, measures
 from afterrun.analyzer.curves.matching import Matched
-from afterrun.analyzer.prose import change_pct, number, percent, place
+from afterrun.analyzer.prose import change_pct, count, number, percent, place
+
+NEAR_ZERO = 0.1
+"""A training loss below has nothing left to learn."""
 
 
 def few_title(m: Matched) -> str:
@@ -37,7 +40,10 @@ def _train(found: Assessment) -> str:
     m, leg = found.matched, found.train
     tag = m.pair.train.tag
     if leg.at_floor:
-        return f"{tag} had nothing left to learn ({number(float(m.train[-1]))})"
+        end = number(float(m.train[-1]))
+        near = m.pair.train.scale == "logit" or float(m.train[-1]) < NEAR_ZERO
+        # a perplexity of 20 may be a hundredth of its start and is still no zero
+        return f"{tag} had nothing left to learn ({end})" if near else f"{tag} stands still ({end})"
     if leg.course == "unclear":
         return f"{tag} is too noisy to tell its course"
     if m.pair.train.scale == "log":
@@ -52,6 +58,14 @@ def overfit_title(found: Assessment) -> str:
     end = place(found.val, float(m.x[-1]))
     remarks = "".join(f" ({remark})" for remark in m.remarks)
     return f"{found.val.tag} {_rise(found)} from its best, {_lowest(found)}, to {end} while {_train(found)}{remarks}."
+
+
+def jump_title(found: Assessment) -> str:
+    """The held-out curve went to another level at once."""
+    m, at = found.matched, found.turn.best + 1
+    levels = f"from {number(float(m.val[at - 1]))} to {number(float(m.val[at]))}"
+    end = f"stayed there to the end ({count(found.turn.after, 'evaluation')})"
+    return f"{found.val.tag} jumped {levels} at {place(found.val, float(m.x[at]))} and {end} while {_train(found)}: it jumped, it did not drift."
 
 
 def drift_title(found: Assessment, cause: str) -> str:

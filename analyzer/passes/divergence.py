@@ -18,6 +18,9 @@ from afterrun.analyzer.stats import trend
 from afterrun.analyzer.verdicts import abstained, refuted
 from afterrun.analyzer.view import RunView
 
+READABLE_PCT = 1000.0
+"""A rise beyond is told by its two levels alone."""
+
 
 @dataclass(frozen=True)
 class Divergence(Pass):
@@ -209,7 +212,8 @@ def _around(view: RunView, s: Series, o: Onset) -> dict[str, Any]:
 
 def _title(s: Series, o: Onset, values: dict[str, Any]) -> str:
     levels = f"from {number(values['lowest_level'])} to {number(values['end_level'])}"
-    size = f" ({percent(values['rise_pct'])} up)" if values["rise_pct"] is not None else ""
+    pct = values["rise_pct"]
+    size = f" ({percent(pct)} up)" if pct is not None and pct <= READABLE_PCT else ""
     how = "stepped up at once" if o.step else "rose for good"
     tail = ", then became non-finite" if values["ends_non_finite"] else ""
     rate = values["lr_at_onset"]

@@ -178,10 +178,17 @@ def _title(lr: Series, onset: float, values: dict[str, Any]) -> str:
     if values["peak_lr"] <= 0.0:
         return f"{lr.tag} is zero from the first record to the last: nothing could be learned."
     level = values["level_pct_of_peak"]
-    now = "zero" if level < 1e-6 else f"{number(level, 2)} % of its peak"
-    said = f"{lr.tag} is {now} from {place(lr, onset)} to the end, {percent(values['dead_share_pct'])} of the run"
+    last = 100.0 * max(values["last_lr"], 0.0) / values["peak_lr"]
+    ends = "at zero" if last < 1e-6 else f"at {number(last, 2)} %"
+    now = "zero" if level < 1e-6 else "below 1 % of its peak"
+    close = "" if level < 1e-6 else f", ends {ends}"
+    said = f"{lr.tag} is {now} from {place(lr, onset)} to the end, {percent(values['dead_share_pct'])} of the run{close}"
     gain = values["loss_improvement_pct"]
     if gain is None:
         return f"{said}."
     low, high = values["loss_improvement_low_pct"], values["loss_improvement_high_pct"]
-    return f"{said}; the training loss gained {number(gain, 2)} % [{number(low, 2)}, {number(high, 2)}] meanwhile."
+    moved = {"improving": "improved", "rising": "rose"}.get(
+        values["loss_course"] or "", "did not surely move"
+    )
+    moved = "did not move" if values["loss_course"] == "flat" else moved
+    return f"{said}; the training loss {moved} meanwhile ({number(gain, 2)} %, interval {number(low, 2)} to {number(high, 2)} %)."

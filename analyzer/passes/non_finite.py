@@ -40,9 +40,9 @@ class NonFinite(Pass):
         "are lost and every later step is wasted.",
         rule="Every recorded value of every curve is looked at. Critical: the training loss is non-finite to the end, or was never finite; or the loss is no "
         "longer written while the gradient norm is NaN (some trainers drop the field instead of printing NaN). Warning: a non-finite training loss that "
-        "recovers; a validation loss that turns non-finite for good or is infinite throughout; a gradient norm that is non-finite to the end for "
+        "recovers; a validation loss that turns non-finite for good or is infinite anywhere after its first finite value; an accuracy or another score that was finite for sustained_points and then NaN to the end for missing_points; a gradient norm that is non-finite to the end for "
         "sustained_points, or in more than grad_share_pct of its values. Information: everything else, such as skipped steps of mixed precision, a metric that is NaN "
-        "before its first real value, classes absent from the validation set, and NaN at regular places, which are cells nobody filled. A held-out column that is "
+        "before its first real value, classes absent from the validation set, and NaN (never an infinity) at regular places, which are cells nobody filled. A held-out column that is "
         "NaN in every row counts as not recorded. The curve that broke first is named by step, then by wall clock.",
         abstains="When no curve is recorded.",
         confused_with="Empty cells written as nan by a CSV writer, a validation that was never run, a loss scaler that skips a step (the gradient norm is infinite once, "
@@ -63,7 +63,7 @@ class NonFinite(Pass):
 
     sustained_points: int = threshold(
         5,
-        "non-finite values in a row up to the end from which a gradient norm is no skipped step",
+        "non-finite values in a row up to the end from which a gradient norm is no skipped step; finite ones before a score is lost",
         unit="points",
     )
     grad_share_pct: float = threshold(
@@ -73,7 +73,7 @@ class NonFinite(Pass):
     )
     missing_points: int = threshold(
         3,
-        "values of the gradient norm, all NaN, after the last loss from which the loss counts as hidden",
+        "values, all NaN, that end a curve from which a score counts as lost, or the loss as hidden behind its gradient norm",
         unit="points",
     )
     lead_points: int = threshold(50, "values before the onset that the lead-up is taken from", unit="points")
@@ -115,7 +115,11 @@ class NonFinite(Pass):
         if role == "grad norm":
             often = h.pattern == "transient" and h.share_pct > self.grad_share_pct
             return "warning" if often or (lasting and h.longest >= self.sustained_points) else "info"
-        return "warning" if lasting and role in ("val loss", "loss part") else "info"
+        if role in ("val loss", "loss part"):
+            # an infinite placeholder before the first evaluation is no fault of the model
+            return "warning" if lasting or (h.inf and h.pattern != "first part") else "info"
+        lost = h.series.kind == "quality" and h.lost_for_good(self.sustained_points, self.missing_points)
+        return "warning" if lost else "info"
 
     def _finding(
         self, view: RunView, main: Series | None, holes: list[Hole], listed: dict[str, Any]

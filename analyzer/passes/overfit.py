@@ -10,11 +10,19 @@ import numpy as np
 
 from afterrun.analyzer.curves.early_stop import Replay
 from afterrun.analyzer.curves.generalisation import Assessment, assess, compared, measures, other_metrics
+from afterrun.analyzer.curves.level_shift import after_jump
 from afterrun.analyzer.curves.matching import Matched, match, stand_ins
-from afterrun.analyzer.curves.overfit_text import drift_title, few_title, healthy_title, overfit_title
+from afterrun.analyzer.curves.overfit_text import (
+    drift_title,
+    few_title,
+    healthy_title,
+    jump_title,
+    overfit_title,
+)
 from afterrun.analyzer.finding import Effect, Evidence, Finding, Status, Where, jsonable
 from afterrun.analyzer.prose import count, number, percent, place
 from afterrun.analyzer.registry import Explanation, Pass, threshold
+from afterrun.analyzer.series import Series
 from afterrun.analyzer.verdicts import abstained, refuted
 from afterrun.analyzer.view import Pair, RunView
 
@@ -34,7 +42,7 @@ class Overfit(Pass):
         "min_after evaluations with a rising trend (Kendall's test on decorrelated blocks, one-sided p < p_confirmed) and a rise of more than min_rise_pct "
         "and of confirmed_se standard errors. On the work scale u (log of a loss, logit of an accuracy, lower is better): rise = median(last q) - median(q around the minimum), "
         "q = max(3, tail / 4), se = 1.2533 sigma sqrt(2 / q_eff). The training curve must fall over the same stretch (95 % interval of its Theil-Sen slope below 0) "
-        "or have reached its floor. A held-out metric without a training curve of its own is put beside the training loss. Weaker evidence (p_possible, possible_se) or a training curve too noisy to tell gives 'possible'. A gap between the curves alone is never overfitting.",
+        "or have reached its floor. A held-out metric without a training curve of its own is put beside the training loss. Weaker evidence (p_possible, possible_se) or a training curve too noisy to tell gives 'possible'. A jump to a level far above the noise that lasts for jump_after evaluations to the end is 'possible' too. Every held-out loss is judged and the worst confirmed one speaks. A gap between the curves alone is never overfitting.",
         abstains="Without a held-out curve, without its training curve, with fewer than min_evals real evaluations (repeated values count once), or when the two "
         "curves count different things (batches, epochs) and no wall clock brings them together.",
         confused_with="A generalisation gap that does not grow, divergence (the training loss rises too), drift of the validation data or of batch-norm statistics "
@@ -59,6 +67,9 @@ class Overfit(Pass):
         1.0,
         "least rise: percent of a loss, percentage points of an accuracy, percent of the range of other metrics",
     )
+    jump_after: int = threshold(
+        3, "evaluations at the new level for a jump of the held-out curve", unit="evaluations"
+    )
     p_confirmed: float = threshold(0.01, "p value of the rising trend for 'confirmed'")
     p_possible: float = threshold(0.02, "p value of the rising trend for 'possible'")
     confirmed_se: float = threshold(3.0, "rise for 'confirmed'", unit="standard errors")
@@ -69,22 +80,27 @@ class Overfit(Pass):
     )
 
     def run(self, view: RunView) -> Iterable[Finding]:
-        """One finding about the first assessable pair: given pairs, then the loss, then other metrics."""
+        """One finding: the worst confirmed one of all held-out losses, else that of the first assessable pair.
+
+        Given pairs come first, then the loss, then other metrics.
+        """
         pairs = view.pairs or stand_ins(view)
         if not pairs:
             yield self._no_pair(view)
             return
         problems: list[Finding] = []
-        for pair in sorted(pairs, key=lambda p: _rank(view, p)):
+        verdicts: list[Finding] = []
+        for pair in sorted((*pairs, *_further_losses(view)), key=lambda p: _rank(view, p)):
+            if verdicts and not _is_loss(pair.val):
+                break
             matched = match(pair)
             problem = self._problem(view, pair, matched)
             if problem is None and isinstance(matched, Matched):
                 found = assess(matched, min_rise_pct=self.min_rise_pct, floor_share=self.floor_share)
-                yield self._verdict(view, found)
-                return
+                verdicts.append(self._verdict(view, found))
             if problem is not None:
                 problems.append(problem)
-        yield problems[0]
+        yield _worst(verdicts) if verdicts else problems[0]
 
     def _no_pair(self, view: RunView) -> Finding:
         blank = next((s for s in view.lead if s.split in ("val", "test") and s.metric and not len(s.y)), None)
@@ -142,6 +158,10 @@ class Overfit(Pass):
             "other_metrics": other_metrics(view, found.matched.pair),
         }
         course = found.train.course
+        jumped = after_jump(found, min_after=self.jump_after, floor_share=self.floor_share)
+        if jumped is not None and jumped.train.goes_on:
+            values |= {**measures(jumped), "reason": "jumped, not drifted"}
+            return self._finding(view, jumped, "possible", values)
         if status == "refuted":
             return refuted(self, view, healthy_title(found, self.min_after), jsonable(values))
         if course == "rising" or (course == "flat" and not found.train.at_floor):
@@ -172,7 +192,7 @@ class Overfit(Pass):
                 t_start_ns=m.wall_at(turn.best),
                 t_end_ns=m.wall_at(last),
             ),
-            title=overfit_title(found),
+            title=jump_title(found) if values.get("reason") else overfit_title(found),
             effect=Effect(
                 value=found.size(turn.height),
                 low=found.size(low),
@@ -188,9 +208,26 @@ class Overfit(Pass):
         )
 
 
-def _rank(view: RunView, pair: Pair) -> tuple[bool, bool, bool]:
+def _further_losses(view: RunView) -> tuple[Pair, ...]:
+    """Held-out losses that no pair holds, beside the training loss."""
+    paired = {p.val.tag for p in view.pairs}
+    return tuple(p for p in stand_ins(view) if view.pairs and _is_loss(p.val) and p.val.tag not in paired)
+
+
+def _worst(verdicts: list[Finding]) -> Finding:
+    """The confirmed one with the largest rise, else the first."""
+    sure = [f for f in verdicts if f.status == "confirmed"]
+    return max(sure, key=lambda f: float(f.values["rise"])) if sure else verdicts[0]
+
+
+def _is_loss(s: Series) -> bool:
+    """Parts such as KL terms and adversarial losses have no direction and are none."""
+    return s.better == "min" and (s.metric or "").endswith("loss")
+
+
+def _rank(view: RunView, pair: Pair) -> tuple[bool, bool, bool, bool]:
     given = (pair.train.tag, pair.val.tag) in view.pairs_given
-    return (not given, pair.val.metric != "loss", pair.val.split == "test")
+    return (not given, pair.val.metric != "loss", not _is_loss(pair.val), pair.val.split == "test")
 
 
 def _evidence(found: Assessment) -> tuple[Evidence, ...]:

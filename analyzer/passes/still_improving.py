@@ -12,12 +12,22 @@ import numpy as np
 from afterrun.analyzer.curves.carry_forward import real_points
 from afterrun.analyzer.curves.flatness import Stretch, last_window, span_of
 from afterrun.analyzer.curves.lr_schedule import Schedule
+from afterrun.analyzer.curves.rise import rise
 from afterrun.analyzer.finding import Effect, Finding, Status, Where, jsonable
 from afterrun.analyzer.prose import change_pct, count, number, percent
 from afterrun.analyzer.registry import Explanation, Pass, threshold
 from afterrun.analyzer.series import Series
 from afterrun.analyzer.verdicts import abstained, refuted
 from afterrun.analyzer.view import RunView
+
+END_SHARE = 0.05
+"""Last part of a curve that is its end."""
+
+SAMPLE_SCORES = frozenset({"fid", "kid"})
+"""Distances between generated and real samples: lower is better, but nothing descends their gradient."""
+
+NOISE_FACTOR = 3.0
+"""Standard errors of a difference of two blocks from which an end stands above the best."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,12 +69,23 @@ class StillImproving(Pass):
     )
     p_possible: float = threshold(0.05, "p value of the falling trend for 'possible'")
     ended_lr_pct: float = threshold(1.0, "a learning rate below this has ended", unit="% of its peak")
+    val_behind_pct: float = threshold(
+        5.0,
+        "level of the held-out loss at the end above its best, from which more training is no remedy",
+        unit="%",
+    )
+    recovering_pct: float = threshold(
+        5.0,
+        "level of the training loss at the end above its own best, from which it is only recovering",
+        unit="%",
+    )
     min_evals: int = threshold(10, "evaluations needed to judge the held-out loss", unit="evaluations")
 
     def run(self, view: RunView) -> Iterable[Finding]:
         """One finding about the end of the run."""
         s = view.train_loss
-        if s is None:
+        # a score of the generated samples (FID) is no objective, even where it is the only falling curve
+        if s is None or s.kind != "loss" or s.metric in SAMPLE_SCORES:
             hint = view.map_hint("loss", "train")
             yield abstained(
                 self, view, "Still improving: no training loss is recorded.", (f"a training loss: {hint}",)
@@ -89,6 +110,8 @@ class StillImproving(Pass):
             **({} if val is None or val_part is None else _improvement("val", val, val_part)),
             "val_status": None if val_part is None else self._status(val_part, self.val_tolerance_pct),
             "lr_last_pct_of_peak": _last_lr(view),
+            "train_above_best_pct": above_best_pct(s),
+            "val_above_best_pct": None if val is None or val_part is None else above_best_pct(val),
         }
         reason = self._reason(view, status, values, val_part)
         if reason:
@@ -123,9 +146,15 @@ class StillImproving(Pass):
         lr = values["lr_last_pct_of_peak"]
         if lr is not None and lr < self.ended_lr_pct:
             return f"{tag} improved by {change} {over}, but the learning rate has ended ({number(lr, 2)} % of its peak)."
+        back = values["train_above_best_pct"]
+        if back is not None and back > self.recovering_pct:
+            return f"{tag} improved by {change} {over}, but it was already lower before ({percent(back)} above its own best): it is recovering."
         turned = any(f.status in ("confirmed", "possible") for f in view.earlier.get("overfit", ()))
         if turned or (val is not None and val.course(math.log1p(self.val_tolerance_pct / 100.0)) == "rising"):
             return f"{tag} improved by {change} {over}, but {values['val_tag'] or 'the held-out metric'} got worse meanwhile."
+        behind = values["val_above_best_pct"]
+        if behind is not None and behind > self.val_behind_pct:
+            return f"{tag} improved by {change} {over}, but {values['val_tag']} ends {percent(behind)} above its best."
         return ""
 
     def _finding(
@@ -168,6 +197,14 @@ class StillImproving(Pass):
             advice=self.explain.remedies,
             values=jsonable(values),
         )
+
+
+def above_best_pct(s: Series) -> float | None:
+    """Level of the last blocks above the lowest block in percent, beyond noise; None where no ratio exists or too few points do."""
+    if s.scale != "log" or len(s.y) < 10:
+        return None
+    r = rise(s.u, END_SHARE)
+    return change_pct(r.height) if r.height > NOISE_FACTOR * r.se else 0.0
 
 
 def _improvement(split: str, s: Series, part: Stretch) -> dict[str, float]:

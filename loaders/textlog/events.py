@@ -80,7 +80,10 @@ def evaluate(lines: Lines, at: Ints, number: Number) -> Floats:
     if number.over is not None:
         with np.errstate(divide="ignore", invalid="ignore"):
             values = values / lines.column(at, number.over)
-    return values if number.scale == 1.0 else values * number.scale
+    if number.scale == 1.0:
+        return values
+    # 1200.5 ms are 1.2005 s, and not the nearest number to 1200.5 times the nearest number to 0.001
+    return values * number.scale if number.scale > 1.0 else values / round(1 / number.scale)
 
 
 def gather(lines: Lines, groups: Sequence[Group]) -> Events:
@@ -156,7 +159,6 @@ class Placer:
     _last: dict[tuple[str, float], dict[str, float]] = field(default_factory=dict)
     _within: dict[str, _Within] = field(default_factory=dict)
     _open: bool = False
-    _started: bool = False
     _chain_wall: int = NO_TIME
 
     def place(self, events: Events, line_count: int) -> None:
@@ -169,7 +171,6 @@ class Placer:
         for number in range(len(events.names)):
             self._epochs(events, number)
         self._inherit(events, ("step",))
-        self._lead(events)
         free = np.isfinite(events.epoch)
         if not free.any():
             return
@@ -178,17 +179,9 @@ class Placer:
         events.by_epoch = whole
         events.step = np.where(whole, events.epoch, events.step)
 
-    def _flag(self, events: Events, name: str) -> Bools:
-        """Which events have a property of their record."""
-        found = np.zeros(len(events), np.bool_)
-        for group, mine in zip(events.groups, events.of_group, strict=True):
-            if getattr(group.reading.record, name):
-                found[mine] = True
-        return found
-
     def _chain(self, events: Events, line_count: int) -> None:
         """Chained lines count where the lines above lead up to the one that opens the chain."""
-        chained, opens = self._flag(events, "chained"), events.opens
+        chained, opens = _flag(events, "chained"), events.opens
         in_chain = np.zeros(line_count, np.bool_)
         in_chain[events.lines[chained]] = True
         head = np.where(in_chain, -1, np.arange(line_count))
@@ -222,7 +215,7 @@ class Placer:
             events.step[rows] = _whole(np.where(np.isfinite(offset), batch + offset, batch))
             self._remember_batches(events, state, rows)
         if name != "tqdm" and np.isfinite(state.batches) and state.restarts is not False:
-            ends = np.flatnonzero(mine & self._flag(events, "ends_epoch") & np.isfinite(events.epoch))
+            ends = np.flatnonzero(mine & _flag(events, "ends_epoch") & np.isfinite(events.epoch))
             ends = ends[np.isnan(events.step[ends])]
             events.step[ends] = _whole((events.epoch[ends] - state.base + 1) * state.batches)
 
@@ -234,9 +227,9 @@ class Placer:
 
     def _inherit(self, events: Events, names: Sequence[str]) -> None:
         """Axes of lines that take those of the line before, of the same grammar and rank."""
-        inherits = self._flag(events, "inherits") & events.alive
+        inherits = _flag(events, "inherits") & events.alive
         ranks = np.where(np.isnan(events.rank), -1.0, events.rank)
-        for grammar, rank in sorted(set(zip(events.grammar.tolist(), ranks.tolist(), strict=True))):
+        for grammar, rank in _pairs(events.grammar, ranks):
             rows = np.flatnonzero((ranks == rank) & (events.grammar == grammar) & events.alive)
             last = self._last.setdefault((events.names[grammar], rank), {})
             for name in names:
@@ -251,18 +244,49 @@ class Placer:
                 if len(told):
                     last[name] = float(own[told[-1]])
 
-    def _lead(self, events: Events) -> None:
-        """Lines before the first one with a step lie one step before it, where their record says so."""
-        steps = np.flatnonzero(np.isfinite(events.step))
-        if not self._started and len(steps):
-            before_first = self._flag(events, "before_first") & events.alive
-            early = np.flatnonzero(before_first & np.isnan(events.step))
-            events.step[early[early < steps[0]]] = events.step[steps[0]] - 1
-        self._started = self._started or bool(len(steps))
-
 
 def _restarts(state: _Within, epoch: Floats, batch: Floats) -> bool | None:
     """Whether batches begin again with each epoch, seen where the epoch first moves on; None: not yet seen."""
     e, b = np.concatenate([[state.epoch], epoch]), np.concatenate([[state.batch], batch])
     moves = np.flatnonzero((e[1:] > e[:-1]) & np.isfinite(b[1:]) & np.isfinite(b[:-1]))
     return bool(b[moves[0] + 1] <= b[moves[0]]) if len(moves) else None
+
+
+def _pairs(grammar: Ints, rank: Floats) -> list[tuple[int, float]]:
+    """The pairs that occur; mostly one, which is seen without sorting."""
+    if (grammar == grammar[0]).all() and (rank == rank[0]).all():
+        return [(int(grammar[0]), float(rank[0]))]
+    found = np.unique(np.stack([grammar.astype(np.float64), rank]), axis=1)
+    return [(int(g), float(r)) for g, r in found.T]
+
+
+def _flag(events: Events, name: str) -> Bools:
+    """Which events have a property of their record."""
+    found = np.zeros(len(events), np.bool_)
+    for group, mine in zip(events.groups, events.of_group, strict=True):
+        if getattr(group.reading.record, name):
+            found[mine] = True
+    return found
+
+
+def lead_in(parts: Sequence[Events]) -> None:
+    """Lines before the first one with a step lie one step before it, where their record says so.
+
+    ``parts`` are the first blocks of a file, in order.
+    """
+    waiting: dict[str, list[tuple[Events, Ints]]] = {}
+    started: set[str] = set()
+    for events in parts:
+        early = _flag(events, "before_first") & events.alive & np.isnan(events.step)
+        for number, name in enumerate(events.names):
+            if name in started:
+                continue
+            mine = events.grammar == number
+            steps = np.flatnonzero(mine & np.isfinite(events.step))
+            open_ = np.flatnonzero(mine & early)
+            first = int(steps[0]) if len(steps) else len(events)
+            waiting.setdefault(name, []).append((events, open_[open_ < first]))
+            if len(steps):
+                started.add(name)
+                for before, at in waiting[name]:
+                    before.step[at] = events.step[first] - 1

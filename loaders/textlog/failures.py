@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afterrun.loaders.cells import moment
+from afterrun.loaders.textlog.privacy import discreet
 from afterrun.loaders.textlog.signatures import FAILURES, Signature, signature_of
 from afterrun.loaders.textlog.tokens import Ints, Lines
 from afterrun.loaders.textlog.tracebacks import Traceback, Tracebacks
@@ -30,11 +31,6 @@ MAX_LOOKED_AT = 200
 RESUMED_LINES = 3
 """Metric lines after a failure from which training went on; ranks that had not noticed yet write a line or two."""
 
-_HOME = re.compile(r"(?:/(?:home|Users|users|u)/[^/\s:'\"]+|/root|[A-Za-z]:\\Users\\[^\\\s]+)(?=[/\\])")
-_SECRET = re.compile(
-    r"\b(?:hf|ghp|gho|glpat|sk|pk|xox[bap]|AKIA)[_-]?[A-Za-z0-9_-]{16,}|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"
-    r"|(?i:(?<=api_key=)|(?<=apikey=)|(?<=token=)|(?<=password=)|(?<=secret=))[^\s,;'\"&]+"
-)
 _CODE = re.compile(
     r"\s*(?:#|//|[fbr]{0,2}[\"']|(?:def|if|elif|for|while|return|raise|except|import|assert|class)\b|[\w.]+\(|[\w.\[\]'\"]+ [-+*/]?= )"
     r"|\s{4,}\S.*[)\]:,\\]$"
@@ -59,7 +55,7 @@ class Mark:
 
 def one_line(text: str) -> str:
     """Text of a mark: one line, no home folder, no secret, at most ``MAX_TEXT`` signs."""
-    plain = _SECRET.sub("...", _HOME.sub("~", " ".join(text.split())))
+    plain = discreet(" ".join(text.split()))
     return plain if len(plain) <= MAX_TEXT else plain[: MAX_TEXT - 3] + "..."
 
 

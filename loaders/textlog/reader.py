@@ -16,13 +16,13 @@ import polars as pl
 
 from afterrun.loaders.schema import Batch
 from afterrun.loaders.textlog.clean import Block, Damage
-from afterrun.loaders.textlog.events import Events, Group, Placer, gather
+from afterrun.loaders.textlog.events import Events, Group, Placer, gather, lead_in
 from afterrun.loaders.textlog.failures import Mark, MarkFinder, Progress, one_line
 from afterrun.loaders.textlog.judge import Judge
 from afterrun.loaders.textlog.moments import NO_TIME, line_times
 from afterrun.loaders.textlog.planner import Plan, Planner, Reading
 from afterrun.loaders.textlog.rows import Rows, Tags, make_rows, to_frame
-from afterrun.loaders.textlog.signatures import FAILURES
+from afterrun.loaders.textlog.signatures import FAILURES, MACHINE
 from afterrun.loaders.textlog.tokens import Ints, Lines, keep_memory, tokenise
 
 PROBE_BYTES = 4 * 2**20
@@ -30,9 +30,6 @@ PROBE_BYTES = 4 * 2**20
 
 OWN_LINES = 3
 """Metric lines of a trainer's own format from which generic lines beside them are prose."""
-
-BARE = frozenset({"Killed", "Terminated", "Aborted"})
-"""Messages of one word: they tell something in a log, and do not make a file one."""
 
 MAX_PARAMS = 2_000
 """Settings kept of one file."""
@@ -97,7 +94,7 @@ class _Plans:
 class TextLogReader:
     """Reads the blocks of one file once. ``damage`` is that of the blocks.
 
-    ``metric_lines`` and ``failures`` count what was found so far.
+    ``metric_lines`` and ``failures`` count what was found so far, of messages those that no person wrote.
     """
 
     blocks: Iterable[Block]
@@ -143,6 +140,7 @@ class TextLogReader:
     def _release(self, parts: list[_Part]) -> Iterator[Batch]:
         """Judge the first part of the file, then give it out."""
         if parts:
+            lead_in([p.events for p in parts])
             self._judge.generic = self._own_lines < OWN_LINES
             self._judge.look([p.rows for p in parts], self._tags)
         for part in parts:
@@ -240,7 +238,7 @@ class TextLogReader:
         steps = np.where(part.events.doubtful[at], part.events.step[at], rows.steps()[first])
         progress = Progress(part.events.lines[at], steps)
         marks = self._marks.find(part.lines, part.suspicious, part.tracebacks, part.notices, progress)
-        self.failures += sum(m.kind in FAILURES and m.text not in BARE for m in marks)
+        self.failures += sum(m.kind in FAILURES and MACHINE.search(m.text) is not None for m in marks)
         frames: dict[str, pl.DataFrame] = {}
         if len(rows):
             frames["metrics"] = to_frame(rows, self._tags, self._seq)

@@ -151,12 +151,12 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         kind="signal", role="root", what="segmentation fault", outcome="crashed",
-        pattern=r"(?:^|: |\] |\d )Segmentation fault|\bSIGSEGV\b|exitcode *: *-11\b|signal 11\b",
+        pattern=r"(?:^|: |\] |\d )Segmentation fault|\(SIGSEGV\)|(?:signal|by|with|received) SIGSEGV\b|exitcode *: *-11\b|signal 11\b",
         cues=("segmentation fault", "sigsegv", "exitcode", "signal "),
     ),
     Signature(
         kind="signal", role="root", what="bus error: shared memory or storage ran out", outcome="crashed",
-        pattern=r"(?:^|: |\] |\d )Bus error\b|\bSIGBUS\b|exitcode *: *-7\b",
+        pattern=r"(?:^|: |\] |\d )Bus error\b|\(SIGBUS\)|(?:signal|by|with|received) SIGBUS\b|exitcode *: *-7\b",
         cues=("bus error", "sigbus", "exitcode"),
     ),
     Signature(
@@ -165,7 +165,7 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         kind="signal", role="cascade", what="killed (SIGKILL)",
-        pattern=r"(?:^|\] ?|: )Killed\s*$|\d Killed  *\S|SIGKILL|exitcode *: *-9\b|signal 9\b|(?:exit code|exit status|code) 137\b"
+        pattern=r"(?:^|\] ?|: )Killed\s*$|\d Killed  *\S|\(SIGKILL\)|(?:signal|by|with|received) SIGKILL\b|Signals\.SIGKILL|exitcode *: *-9\b|signal 9\b|(?:exit code|exit status|code) 137\b"
         r"|task .*: Killed\b",
         cues=("killed", "sigkill", "exitcode", "signal ", "exit code", "exit status"),
     ),
@@ -177,7 +177,7 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         kind="signal", role="cascade", what="aborted", outcome="crashed",
-        pattern=r"\bAborted +\(core dumped\)|\bSIGABRT\b|exitcode *: *-6\b|terminate called after throwing",
+        pattern=r"\bAborted +\(core dumped\)|\(SIGABRT\)|(?:signal|by|with|received) SIGABRT\b|exitcode *: *-6\b|terminate called after throwing",
         cues=("aborted", "sigabrt", "exitcode", "terminate called"),
     ),
     # errors of the framework outside of a traceback, and the launcher's summary
@@ -217,6 +217,12 @@ SIGNATURES: tuple[Signature, ...] = (
         cues=("checkpoint", "state dict", "weights", "saving model", " is saved to "),
     ),
 )  # fmt: skip
+
+MACHINE = re.compile(
+    r"(?:^|[\]:>] ?)(?:slurmstepd|srun|mpirun|NVRM|kernel|terminate called)\b|^\[[^\]]*\]|(?:^|[\]:] ?)[A-Za-z_][\w.]*(?:Error|Exception|Interrupt)\b(?::|$| \[last frame)"
+    r"|Assertion [`'].*' failed|\(core dumped\)|=>> PBS|: line \d+: +\d+ |\bXid \(|Killed process \d|(?:^|: )CUDA out of memory\. Tried"
+)
+"""What a message looks like that no person wrote: alone it makes a file a log, where prose that speaks of one does not."""
 
 OUTCOMES: Mapping[str, str] = {
     "oom": "oom", "time_limit": "killed", "preempted": "killed", "signal": "killed", "nan": "nan",

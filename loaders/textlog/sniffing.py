@@ -1,12 +1,14 @@
 """Whether a file is a text log: some of its lines are read as metrics, or are the message of a failure.
 
-Looks at the beginning and, where that says nothing (a listing of source code, installation noise), at more of the
-file and at its end, in bounded memory.
+Looks at the beginning and, where that says nothing (a listing of source code, installation noise), at slices of the
+rest, so that it takes as long for a large file as for a small one.
 """
 
 from __future__ import annotations
 
 import codecs
+import re
+from itertools import islice
 from pathlib import Path
 
 from afterrun.loaders.textblocks import encoding_of
@@ -14,8 +16,10 @@ from afterrun.loaders.textlog.clean import Damage, clean
 from afterrun.loaders.textlog.reader import TextLogReader
 
 FIRST_BYTES = 256 * 1024
-LATER_BYTES = 4 * 2**20
-LAST_BYTES = 128 * 1024
+SLICE_BYTES = 64 * 1024
+SLICES = 5
+"""Stretches of the rest that are looked at, evenly spread, the last at the end."""
+
 MIN_LINES = 3
 """Metric lines from which a file is a log."""
 
@@ -86,6 +90,14 @@ _NO_LOGS = frozenset(
 _NO_LOG_NAMES = frozenset(
     {"readme", "license", "requirements", "makefile", "dockerfile", "changelog", "notice"}
 )
+_METRIC_HINT = re.compile(
+    rb"(?i)(?:loss|step|iter|iteration|epoch|ep|update|batch|train|val|valid|test|trl|tel|eval|acc|accuracy|acc@\d|ppl|perplexity|f1|auc|map|iou|"
+    rb"bleu|reward|score|psnr|ssim|fid|wer)['\"\])]*[\s:=\[(|#'\"]{1,14}[-+]?(?:\d|nan|inf)|:::ML|%\||/step"
+)
+_FAILURE_HINT = re.compile(
+    rb"(?i)Traceback \(most|Error\b|Exception\b|CANCELLED AT|slurmstepd|oom|out of memory|NVRM|Xid|Assertion|core dumped|killed|watchdog|walltime|"
+    rb"KeyboardInterrupt|segmentation fault|no space left|quota"
+)
 _MOSTLY_BINARY = 0.05
 _TEXT_CONTROLS = b"\t\n\v\f\r\x1b\x08\0"
 
@@ -118,20 +130,17 @@ def _is_text(head: bytes) -> bool:
 
 
 def _speaks(path: Path) -> bool:
-    """Read as much as it takes, in three steps."""
+    """Read the beginning and, where that says nothing, slices of the rest, the end among them."""
     with path.open("rb") as file:
         size = path.stat().st_size
-        first = file.read(FIRST_BYTES)
-        if speaks(first):
+        if speaks(file.read(FIRST_BYTES)):
             return True
-        if size <= FIRST_BYTES:
-            return False
-        if speaks(first + file.read(LATER_BYTES - FIRST_BYTES)):
-            return True
-        if size <= LATER_BYTES:
-            return False
-        file.seek(-LAST_BYTES, 2)
-        return speaks(file.read(LAST_BYTES).partition(b"\n")[2])
+        rest = size - FIRST_BYTES
+        for i in range(SLICES if rest > 0 else 0):
+            file.seek(FIRST_BYTES + max(0, rest - SLICE_BYTES) * i // (SLICES - 1))
+            if speaks(file.read(SLICE_BYTES).partition(b"\n")[2]):
+                return True
+    return False
 
 
 def speaks(data: bytes) -> bool:
@@ -139,6 +148,9 @@ def speaks(data: bytes) -> bool:
     encoding = encoding_of(data[:256])
     if encoding.startswith("utf-16"):
         data = data.decode(encoding, "replace").encode("utf-8", "replace")
+    hints = sum(1 for _ in islice(_METRIC_HINT.finditer(data), MIN_LINES))
+    if hints < MIN_LINES and not _FAILURE_HINT.search(data):
+        return False
     damage = Damage()
     reader = TextLogReader([clean(data.removeprefix(codecs.BOM_UTF8), 1, damage)], damage)
     for _ in reader.batches():

@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from afterrun.loaders.textlog.privacy import discreet
+
 TRACEBACK = "Traceback (most recent call last)"
 
 MAX_LINES = 2_000
@@ -107,5 +109,5 @@ class Tracebacks:
 
 def _tail(path: str) -> str:
     """The last three parts of a path: enough to find the file, and no home."""
-    parts = re.split(r"[/\\]", path)
-    return "/".join(parts[-3:]) if len(parts) > 3 else path
+    parts = re.split(r"[/\\]", discreet(path))
+    return "/".join(parts[-3:])

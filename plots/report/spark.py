@@ -37,11 +37,12 @@ def spark(s: Series | None, onset_step: int | None = None) -> Spark | None:
     if s is None or len(s.y) < 2 or s.x[-1] <= s.x[0]:
         return None
     keep = extremes(s.u, BUCKETS)
-    low, high = float(s.u.min()), float(s.u.max())
-    scale = (HEIGHT - 2 * PAD) / (high - low) if high > low else 0.0
+    # halved, because the span of -1.7e308 to 1.7e308 is no float
+    u = s.u * 0.5
+    low, high = float(u.min()), float(u.max())
     base = HEIGHT - PAD if high > low else HEIGHT / 2
     xs = _across(s, s.xf[keep])
-    ys = base - (s.u[keep] - low) * scale
+    ys = base - (u[keep] - low) / ((high - low) or 1.0) * (HEIGHT - 2 * PAD)
     line = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in zip(xs, ys, strict=True))
     bad = np.unique(np.round(_across(s, s.x[~s.finite])))[: 2 * BUCKETS]
     gaps = "".join(f"M{x:.0f} {HEIGHT - 4:.0f}v4" for x in bad)

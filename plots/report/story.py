@@ -32,7 +32,7 @@ ENDED_BADLY = {
 
 OUTCOME_WORDS = {
     "finished": "finished",
-    "running": "still running",
+    "running": "end not recorded (newest run)",
     "crashed": "crashed",
     "killed": "killed",
     "nan": "stopped on NaN",
@@ -110,7 +110,7 @@ def _healthy(view: RunView, findings: Sequence[Finding], kind: State) -> str:
     improving = any(f.status == "confirmed" and f.code == "still-improving" for f in findings)
     text = "healthy" if kind == "healthy" else f"no fault in {fmt.plural(len(looked), 'check')}"
     if view.outcome == "running":
-        text += " so far, still running"
+        text += ", its end is not recorded"
     elif improving:
         text += ", still improving at the end"
     blind = [f for code in DECISIVE for f in findings if f.code == code and f.status == "abstained"]

@@ -14,8 +14,10 @@ from afterrun.analyzer.finding import Finding
 from afterrun.analyzer.pipeline import analyse
 from afterrun.analyzer.registry import build
 from afterrun.loaders.collect import LoadOptions, collect
+from afterrun.loaders.collection import Collection
+from afterrun.loaders.discover import CANNOT
 from afterrun.loaders.errors import NothingToAnalyseError
-from afterrun.paths import opened
+from afterrun.paths import Opened, opened
 from afterrun.settings import Settings, given_pairs, load, name_overrides, now_ns
 
 if TYPE_CHECKING:
@@ -115,7 +117,7 @@ def analyze(
         return Result(analyse_paths(ready, chosen))
 
 
-def analyse_paths(paths: list[Path], settings: Settings, **progress: Any) -> Analysis:
+def analyse_paths(ready: Opened, settings: Settings, **progress: Any) -> Analysis:
     """Collection and passes for ready paths; the shared road of the API and the command line."""
     options = LoadOptions(
         group=settings.group,
@@ -125,14 +127,27 @@ def analyse_paths(paths: list[Path], settings: Settings, **progress: Any) -> Ana
     )
     passes = build(settings.passes)
     given = given_pairs(settings)
-    collection = collect(paths, options, progress.get("reading"))
+    collection = collect(ready.paths, options, progress.get("reading"), left_out=ready.left_out)
     if not collection.runs:
-        seen = len(collection.unclaimed)
-        raise NothingToAnalyseError(
-            f"no training log found ({seen} files looked at); 'afterrun inspect PATH' says what each one is"
-        )
+        raise nothing_found(collection)
     return analyse(collection, passes, pairs=given, progress=progress.get("analysing"))
 
+
+def nothing_found(collection: Collection) -> NothingToAnalyseError:
+    """The error of an input without a run; what could not be opened is named, for it may hold one."""
+    closed = [u for u in collection.unclaimed if u.reason.startswith(CANNOT)]
+    if closed:
+        told = "; ".join(f"{u.path or 'PATH'} {u.reason}" for u in closed[:MOST_NAMED])
+        return NothingToAnalyseError(f"no training log found: {told}")
+    seen = len(collection.unclaimed)
+    return NothingToAnalyseError(
+        f"no training log found ({seen} file{'' if seen == 1 else 's'} looked at); "
+        "'afterrun inspect PATH' says what each one is"
+    )
+
+
+MOST_NAMED = 3
+"""Files named in the message that nothing was found."""
 
 _FINDING_COLUMNS = {
     "run": pl.String,

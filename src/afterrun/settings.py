@@ -92,6 +92,8 @@ def _from_file(config: Path | None, cwd: Path) -> dict[str, Any]:
 def _read(path: Path, in_pyproject: bool) -> dict[str, Any]:
     try:
         document = tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError as error:
+        raise UsageError(f"{path}: no such file") from error
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: cannot be read as TOML: {error}") from error
     table = document.get("tool", {}).get("afterrun", {}) if in_pyproject else document
@@ -118,7 +120,7 @@ def _from_env(env: Mapping[str, str]) -> dict[str, Any]:
 def _check_keys(found: Iterable[str], what: str) -> None:
     for key in found:
         if key not in Settings.__struct_fields__:
-            near = difflib.get_close_matches(key, Settings.__struct_fields__, n=1, cutoff=0.5)
+            near = difflib.get_close_matches(key, Settings.__struct_fields__, n=1, cutoff=0.6)
             hint = (
                 f"; did you mean {near[0]!r}?"
                 if near

@@ -169,3 +169,10 @@ def test_onset_of_two_straight_lines_is_their_corner() -> None:
     assert abs(found.at - 320) <= 2
     assert found.low <= 320 <= found.high
     assert not found.step
+
+
+def test_a_huge_rise_is_told_by_its_levels() -> None:
+    assert "% up" in run(curve(300, 3.0)).title
+    huge = run(curve(300, 500.0)).title
+    assert "% up" not in huge
+    assert "from 0.983 to 466" in huge

@@ -192,3 +192,12 @@ def test_a_usual_first_record_is_not_late(first: int, every: int) -> None:
 def test_a_late_history_and_an_early_end_are_two_findings() -> None:
     found = list(Incomplete().run(view_of(5900, 100, first=3500, params={"max_steps": 9000})))
     assert [(f.status, f.where.step_start) for f in found] == [("possible", 3500), ("confirmed", 5900)]
+
+
+def test_max_steps_of_the_trainer_overrides_its_epochs() -> None:
+    steps = list(range(100, 1100, 100))
+    epochs = [0.003 * s for s in steps]
+    for planned, status in ((1000, "refuted"), (4000, "confirmed")):
+        params = {"max_steps": planned, "num_train_epochs": 3}
+        view = with_epochs(view_of(1000, 100, first=100, params=params), epochs)
+        assert run(view).status == status

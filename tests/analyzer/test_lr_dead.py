@@ -106,3 +106,12 @@ def test_no_learning_rate_names_the_line_to_paste() -> None:
     f = judge(make_view({"loss": (STEP, power_law(N)), "eta": (STEP, constant_lr(N))}))
     assert f.status == "abstained"
     assert "--map 'eta=lr:train'" in f.missing[0]
+
+
+def test_the_title_says_where_the_rate_fell_and_what_the_loss_did() -> None:
+    lr = np.where(STEP <= 500, 1.0, np.where(STEP <= 900, 0.008, 0.0001))
+    f = judge(view_of(lr, frozen_at(500)))
+    assert "is below 1 % of its peak from step 501 to the end" in f.title
+    assert "ends at 0.010 %" in f.title
+    assert "the training loss did not move meanwhile (" in f.title
+    assert ", interval " in f.title

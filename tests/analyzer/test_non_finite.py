@@ -221,3 +221,28 @@ def test_every_non_finite_value_is_counted_once(values: list[float]) -> None:
     assert found.longest <= found.count
     assert (found.pattern == "always") == bool(bad.all())
     assert found.sentence()
+
+
+def test_infinities_at_regular_places_are_a_fault_and_no_empty_cells() -> None:
+    y = loss()
+    y[::2] = INF
+    f = run({"train/loss": y})
+    assert (f.severity, f.values["pattern"], f.values["infinite"]) == ("warning", "transient", 100)
+    assert "nobody filled" not in f.title
+
+
+def test_one_infinite_validation_loss_is_a_warning_and_one_nan_is_not() -> None:
+    val = loss()
+    val[90] = INF
+    assert run({"train/loss": loss(), "eval/loss": val}).severity == "warning"
+    val[90] = NAN
+    assert run({"train/loss": loss(), "eval/loss": val}).severity == "info"
+
+
+@pytest.mark.parametrize(
+    ("bad", "severity"), [(slice(150, 200), "warning"), (slice(198, 200), "info"), (slice(3, 200), "info")]
+)
+def test_an_accuracy_lost_for_good_is_a_warning(bad: slice, severity: str) -> None:
+    accuracy = 0.9 - 0.5 / STEP
+    accuracy[bad] = NAN
+    assert run({"train/loss": loss(), "val/accuracy": accuracy}).severity == severity

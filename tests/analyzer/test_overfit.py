@@ -292,3 +292,34 @@ def test_scale_and_axis_do_not_change_the_verdict() -> None:
     assert a.effect is not None
     assert b.effect is not None
     assert b.effect.value == pytest.approx(a.effect.value)
+
+
+def test_every_held_out_loss_is_judged_and_the_worst_confirmed_one_speaks() -> None:
+    calm, worse = curves(0.0), curves(0.5)
+    del calm["eval/loss"]
+    c = {**calm, "eval_in_domain_loss": curves(-0.2)["eval/loss"], "eval_ood_loss": worse["eval/loss"]}
+    c["train/loss"] = worse["train/loss"]
+    f = judge(make_view(c))
+    assert (f.status, f.values["val_tag"]) == ("confirmed", "eval_ood_loss")
+    assert "eval_ood_loss" in f.title
+    del c["eval_ood_loss"]
+    assert judge(make_view(c)).status == "refuted"
+
+
+@pytest.mark.parametrize("length", [3, 10])
+def test_a_held_out_loss_that_jumps_for_good_is_possible(length: int) -> None:
+    rng = np.random.default_rng(0)
+    epoch = np.arange(40)
+    train = 0.5 + 2.0 * np.exp(-epoch / 10)
+    val = (0.6 + 2.0 * np.exp(-epoch / 5)) * np.exp(rng.normal(0, 0.02, 40))
+    c = {"train_loss": (epoch, train), "val_loss": (epoch, val)}
+    assert judge(make_view(c)).status == "refuted"
+    jumped = val.copy()
+    jumped[-length:] = 50.0 * np.exp(rng.normal(0, 0.02, length))
+    f = judge(make_view(c | {"val_loss": (epoch, jumped)}))
+    assert (f.status, f.severity, f.values["reason"]) == ("possible", "warning", "jumped, not drifted")
+    assert (f.where.step_start, f.where.step_end) == (39 - length, 39)
+    assert f"at step {40 - length} and stayed there to the end" in f.title
+    back = jumped.copy()
+    back[-1] = 0.6
+    assert judge(make_view(c | {"val_loss": (epoch, back)})).status == "refuted"

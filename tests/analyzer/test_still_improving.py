@@ -99,3 +99,23 @@ def test_a_loss_below_zero_is_measured_by_its_range() -> None:
 
 def test_no_training_loss() -> None:
     assert judge(make_view({"eval/loss": (AT, power_law(N)[AT - 1])})).status == "abstained"
+
+
+def test_a_held_out_loss_above_its_best_settles_it() -> None:
+    loss = np.exp(-0.0005 * STEP)
+    val = np.where(STEP < 600, loss, 1.15 * loss[599])  # flat, but 15 % above its best
+    f = judge(view_of(loss, constant_lr(N), val=val))
+    assert f.status == "refuted"
+    assert f.values["val_above_best_pct"] == pytest.approx(15.0, abs=1.5)
+    assert "above its best" in f.title
+
+
+def test_a_loss_on_its_way_back_from_a_jump_is_recovering() -> None:
+    loss = np.exp(-0.0005 * STEP) * np.where(STEP < 700, 1.0, 1.6)
+    f = judge(view_of(loss, constant_lr(N)))
+    assert f.status == "refuted"
+    assert "it is recovering" in f.title
+
+
+def test_a_score_of_generated_samples_is_no_training_loss() -> None:
+    assert judge(make_view({"fid": (STEP, 100.0 * np.exp(-0.0005 * STEP))})).status == "abstained"

@@ -207,3 +207,36 @@ def test_as_many_points_as_lines_in_the_real_files(record: dict[str, object]) ->
         assert found.metrics["tag"].is_in(["train/loss", "val/loss", "hellaswag"]).sum() == n
     else:
         assert len(found.values(GRAMMAR_TAG[name])) == n
+
+
+# -- no line raises ----------------------------------------------------------------------------------
+
+SCRAPS = [
+    "iteration 10/ 100 |", " | lm loss: 1.5E+01 |", "time (ms) | fwd: 1.5", "[Rank 3] (after 2 iterations) memory (MB) | allocated: 5.5", "iter 10: ",
+    "loss 0.5, ", "step 3/9 | loss 1.0 (+nanz)|", "s:3 trl:1.5", "step:1/9 val_loss:2.5 ", "[step=10/99,epoch=0]", "a/b=5", "eta: 1:02:03 iter: 19 ",
+    "total_loss: 0.5 ", "Epoch(train) [3][5/9] ", "| epoch 1 | 2/ 9 batches | ", "Epoch: [0][1/5] ", "Loss 6.9 (7.0) ", "* Acc@1 4.5", "step=10, skipped=0, ",
+    "lr=[1e-3]", "{'loss': 0.5, 'epoch': 1.0}", '{"loss": "0.5", "num_updates": "5"}', "45%|## | 45/100 [00:12<00:15, 3.6it/s, loss=0.3]", "Epoch 3/10",
+    "100/100 [==] - 5s 50ms/step - loss: 0.3", ":::MLLOG ", '{"key": "train_loss", "value": 0.5, "time_ms": 1, "metadata": {}}', ":::MLPv0.5.0 a 1.5 (f:1) k: 3",
+    ":::ml", "epoch [3/10], step [1/5], ", "2024-05-01 10:00:00,123 - INFO - ", "[rank3]: ", "3: ", "[2022-04-08 18:40:57,965][a][INFO] - ", "nan", "inf",
+    "-inf", "=", ":", "|", "[", "]", "{", "}", "(", ")", "/", "%", ",", "'", '"', "Traceback (most recent call last):", '  File "a", line 3, in f',
+    "ValueError: x", "CUDA out of memory", "CANCELLED AT 2024-99-99T10:00:00 DUE TO TIME LIMIT", "\r", "\n", "\x1b[1m", "1e999", "9" * 40, "1,234", " ... 5",
+]  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.lists(st.sampled_from(SCRAPS), max_size=7).map("".join), max_size=12))
+def test_scraps_of_all_grammars_never_raise(
+    tmp_path_factory: pytest.TempPathFactory, scraps: list[str]
+) -> None:
+    path = tmp_path_factory.mktemp("s") / "a.log"
+    path.write_text("\n".join(scraps), "utf-8")
+    list(batches(path, 200))
+    claimed(path)
+
+
+def test_a_log_is_known_behind_any_amount_of_other_text(tmp_path: Path) -> None:
+    code = "".join(f"    x{i} = call_of_a_function(x{i - 1}, weight=w{i})\n" for i in range(9000))
+    assert len(code) > 300_000
+    assert claimed(write(tmp_path, code, "a.txt")) is None
+    assert claimed(write(tmp_path, code * 3 + lines(*range(2000)), "b.txt")) == "text-log"
+    assert claimed(write(tmp_path, code * 3 + lines(*range(9)), "c.txt")) == "text-log", "at the very end"

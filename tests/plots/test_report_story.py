@@ -63,7 +63,7 @@ def test_many_codes_are_counted_not_listed() -> None:
 
 def test_healthy_needs_the_decisive_checks() -> None:
     assert verdict(view(), checked("r")) == "healthy"
-    assert verdict(view("running"), checked("r")) == "healthy so far, still running"
+    assert verdict(view("running"), checked("r")) == "healthy, its end is not recorded"
     improving = Finding(code="still-improving", status="confirmed", severity="info", run="r", title="t")
     assert verdict(view(), [*checked("r"), improving]) == "healthy, still improving at the end"
     missing = blind(

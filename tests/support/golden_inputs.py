@@ -17,7 +17,7 @@ import polars as pl
 
 from afterrun.loaders.collect import collect
 from afterrun.loaders.store import write_tables
-from tests.support import events, golden_json, wandb
+from tests.support import events, golden_json, golden_text, wandb
 from tests.support.golden import GOLDEN
 
 WALL = 1_700_000_000.0
@@ -258,6 +258,7 @@ WRITERS: tuple[Callable[[Path], None], ...] = (
     wandb_exports,
     wandb_offline,
     *golden_json.WRITERS,
+    *golden_text.WRITERS,
 )
 
 

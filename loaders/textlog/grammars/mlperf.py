@@ -33,7 +33,7 @@ class MlPerf(Grammar):
     def read(self, line: Skeleton) -> Iterable[Record]:
         """One record for each entry."""
         begins = [m.start() for m in _START.finditer(line.text)]
-        for begin, end in zip(begins, [*begins[1:], len(line.text)], strict=True):
+        for begin, end in zip(begins, [*begins[1:], len(line.text)], strict=False):
             part = line.part(begin, end)
             if part.text.startswith(":::MLLOG"):
                 yield from _entry(part)

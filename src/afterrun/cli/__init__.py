@@ -5,7 +5,9 @@ This is the only place where an exception becomes text on standard error and an 
 
 from __future__ import annotations
 
+import errno
 import importlib
+import io
 import os
 import sys
 from typing import NoReturn
@@ -65,8 +67,10 @@ def main() -> None:
 
 def run() -> NoReturn:
     """Run the command line and exit with its code."""
+    _prepare_streams()
     try:
         code = main.main(standalone_mode=False)
+        sys.stdout.flush()
     except click.exceptions.Exit as stop:
         code = stop.exit_code
     except click.Abort:
@@ -76,8 +80,14 @@ def run() -> NoReturn:
         error.show()
         code = error.exit_code
     except BrokenPipeError:  # the reader of a pipe has seen enough; nothing may be flushed to it at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         code = 0
+    except OSError as error:
+        if error.errno != errno.ENOSPC or error.filename is not None:
+            raise
+        click.echo(f"afterrun: standard output cannot be written: {error.strerror}", err=True)
+        _drop_output()
+        code = click.UsageError.exit_code
     except Exception as error:
         from afterrun.loaders.errors import AfterrunError  # noqa: PLC0415  # only on the way to an error
 
@@ -86,3 +96,23 @@ def run() -> NoReturn:
         click.echo(f"afterrun: {error}", err=True)
         code = error.exit_code
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _prepare_streams() -> None:
+    """Any text can be written to any terminal, and a stream closed by the caller is told, not met later."""
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115  # open until the end
+    if sys.stdout is None:
+        sys.stderr.write("afterrun: standard output is closed; nothing can be written to it\n")
+        sys.exit(click.UsageError.exit_code)
+    for stream, errors in (
+        (sys.stdin, "surrogateescape"),
+        *((s, "backslashreplace") for s in (sys.stdout, sys.stderr)),
+    ):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=errors)
+
+
+def _drop_output() -> None:
+    """Let what is still buffered for standard output go nowhere, so that the exit is quiet."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from afterrun.cli.console import out, plain, progress
-from afterrun.cli.options import reading, settings_from
-from afterrun.loaders.errors import NothingToAnalyseError, UsageError
+from afterrun.cli.console import err, out, plain, progress
+from afterrun.cli.options import OUTPUT, reading, settings_from, unknown_tags
+from afterrun.loaders.errors import UsageError
 from afterrun.paths import opened
 
 
@@ -19,7 +19,7 @@ from afterrun.paths import opened
     "-o",
     "--output",
     "target",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=OUTPUT,
     default=Path("tables"),
     show_default=True,
     help="Folder to write to.",
@@ -34,6 +34,7 @@ from afterrun.paths import opened
 )
 def command(paths: tuple[str, ...], target: Path, kind: Any, **flags: Any) -> int:
     """Write one file a table and print their paths; raises where no run was found."""
+    from afterrun.api import nothing_found  # noqa: PLC0415  # polars, when something is read
     from afterrun.loaders.collect import LoadOptions, collect  # noqa: PLC0415  # polars, when something is read
     from afterrun.loaders.store import write_tables  # noqa: PLC0415  # as above
     from afterrun.settings import name_overrides, now_ns  # noqa: PLC0415  # as above
@@ -46,16 +47,15 @@ def command(paths: tuple[str, ...], target: Path, kind: Any, **flags: Any) -> in
         now_ns=now_ns(settings),
     )
     with progress() as bar, opened(paths) as ready:
-        collection = collect(ready, options, bar("reading"))
+        collection = collect(ready.paths, options, bar("reading"), left_out=ready.left_out)
     if not collection.runs:
-        raise NothingToAnalyseError(
-            f"no training log found ({len(collection.unclaimed)} files looked at); "
-            "'afterrun inspect PATH' says what each one is"
-        )
+        raise nothing_found(collection)
     try:
         written = write_tables(collection.tables, target, kind)
     except OSError as error:
         raise UsageError(f"{target}: cannot be written: {error.strerror or error}") from error
+    for fault in unknown_tags(settings, collection.tables.metrics):
+        err().print(plain(f"warning: {fault}"))
     console = out()
     for path, (_, frame) in zip(written, collection.tables.items(), strict=True):
         rows = f"{len(frame):,} row{'' if len(frame) == 1 else 's'}"

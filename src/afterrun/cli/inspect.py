@@ -8,12 +8,16 @@ from typing import Any, Literal
 
 import click
 
-from afterrun.cli.console import out, plain, printable, progress
-from afterrun.cli.options import reading, settings_from
+from afterrun.cli.console import err, out, plain, printable, progress
+from afterrun.cli.options import reading, settings_from, unknown_tags
 from afterrun.loaders.errors import NothingToAnalyseError
 from afterrun.paths import opened
 
 NOTHING = NothingToAnalyseError.exit_code
+MAX_METRICS = 200
+"""Metrics shown of one run."""
+NAME_CHARS = 60
+"""Longest tag or name shown."""
 
 
 @click.command(help="What is here, what is readable, and why not.")
@@ -33,9 +37,13 @@ def command(paths: tuple[str, ...], as_json: bool, **flags: Any) -> int:
         now_ns=now_ns(settings),
     )
     with progress() as bar, opened(paths) as ready:
-        document = inventory(collect(ready, options, bar("reading")))
+        collection = collect(ready.paths, options, bar("reading"), left_out=ready.left_out)
+        document = inventory(collection)
+    for fault in unknown_tags(settings, collection.tables.metrics):
+        err().print(plain(f"warning: {fault}"))
     if as_json:
-        json.dump(document, sys.stdout, ensure_ascii=False, allow_nan=False)
+        utf8 = sys.stdout.encoding.lower().replace("-", "") == "utf8"
+        json.dump(document, sys.stdout, ensure_ascii=not utf8, allow_nan=False)
         sys.stdout.write("\n")
     else:
         _print(document)
@@ -53,7 +61,10 @@ def _print(document: dict[str, Any]) -> None:
             console.print(plain(f"  {note}", "dim"))
         console.print(_sources(run))
         if run["metrics"]:
-            console.print(_metrics(run))
+            console.print(_metrics(run["metrics"][:MAX_METRICS]))
+        if len(run["metrics"]) > MAX_METRICS:
+            more = len(run["metrics"]) - MAX_METRICS
+            console.print(plain(f"  +{more:,} more (--json has all)", "dim"))
         rewritten = rewritten or any(m["superseded"] for m in run["metrics"])
     if rewritten:
         console.print(plain("  (+n): values that a restart or a rewrite replaced, kept but not drawn", "dim"))
@@ -103,11 +114,11 @@ def _sources(run: dict[str, Any]) -> Any:
     return table
 
 
-def _metrics(run: dict[str, Any]) -> Any:
-    ranks = any(m["rank"] is not None for m in run["metrics"])
+def _metrics(metrics: list[dict[str, Any]]) -> Any:
+    ranks = any(m["rank"] is not None for m in metrics)
     columns = ["  metric", *(["rank"] if ranks else []), "split", "points", "steps", "last", "range", "tag"]
     table = _table(*columns, right=("points", "last"))
-    for m in run["metrics"]:
+    for m in metrics:
         ends = ["?" if m[k] is None else f"{m[k]:,}" for k in ("first_step", "last_step")]
         steps = "" if ends == ["?", "?"] else " .. ".join(ends)
         points = f"{m['points']:,}" + (f" (+{m['superseded']:,})" if m["superseded"] else "")
@@ -116,9 +127,17 @@ def _metrics(run: dict[str, Any]) -> Any:
         rank = [plain("" if m["rank"] is None else str(m["rank"]))] if ranks else []
         split = "" if m["split"] == "none" else m["split"]
         spread = plain(", ".join([*limits, *strange]), "yellow" if strange else "")
-        name = plain("  " + (m["metric"] or "?"), "" if m["metric"] else "dim")
-        table.add_row(name, *rank, split, points, steps, _short(m["last"]), spread, plain(m["tag"], "dim"))
+        name = plain("  " + _cut(m["metric"] or "?"), "" if m["metric"] else "dim")
+        table.add_row(
+            name, *rank, split, points, steps, _short(m["last"]), spread, plain(_cut(m["tag"]), "dim")
+        )
     return table
+
+
+def _cut(name: str) -> str:
+    """A name at no more than ``NAME_CHARS``; the middle gives way, because both ends tell names apart."""
+    half = NAME_CHARS // 2
+    return name if len(name) <= NAME_CHARS else f"{name[:half]}…{name[1 - half :]}"
 
 
 def _short(x: Any) -> str:

@@ -4,14 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from afterrun.loaders.errors import UsageError
-from afterrun.settings import Settings, load
+from afterrun.settings import Settings, given_pairs, load
+
+if TYPE_CHECKING:
+    import polars as pl
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _OutputFolder(click.Path):
+    """A folder to write to; an empty name would mean the folder one stands in."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("the name of the folder is empty", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+OUTPUT = _OutputFolder(path_type=Path, file_okay=False)
 
 _SHARED = (
     click.argument("paths", nargs=-1, required=True, metavar="PATH..."),
@@ -77,6 +92,28 @@ def settings_from(flags: dict[str, Any]) -> Settings:
     flags["pairs"] = list(flags.get("pairs") or ()) or None
     flags["passes"] = _thresholds(flags.pop("thresholds", None) or ())
     return load(config, flags)
+
+
+def unknown_tags(settings: Settings, metrics: pl.DataFrame) -> list[str]:
+    """A sentence for each tag of ``--map`` and ``--pair`` that no run has, with the nearest ones."""
+    named = [("--map", tag) for tag in settings.metrics]
+    named += [("--pair", tag) for pair in given_pairs(settings) for tag in pair]
+    if not named:
+        return []
+    import difflib  # noqa: PLC0415  # only where tags are given
+
+    known = sorted(str(tag) for tag in metrics["tag"].unique().drop_nulls())
+    told = []
+    for option, tag in dict.fromkeys(named):
+        if tag not in known:
+            near = difflib.get_close_matches(tag, known, n=3, cutoff=NEAR)
+            hint = f"; near it: {', '.join(near)}" if near else "; 'afterrun inspect' lists the tags"
+            told.append(f"{option}: no run has the tag {tag!r}{hint}")
+    return told
+
+
+NEAR = 0.6
+"""Likeness (difflib ratio) from which a known word is offered for an unknown one."""
 
 
 def _map_item(text: str) -> tuple[str, str]:

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 import polars as pl
 
-from afterrun import __version__
 from afterrun.analyzer.analysis import Analysis
 from afterrun.analyzer.finding import Finding
+from afterrun.analyzer.prose import count
 from afterrun.api import analyse_paths
 from afterrun.cli.console import err, out, plain, printable, progress
-from afterrun.cli.options import diagnosing, reading, settings_from
+from afterrun.cli.options import OUTPUT, diagnosing, reading, settings_from, unknown_tags
+from afterrun.cli.output import write
+from afterrun.loaders.discover import CANNOT
 from afterrun.loaders.errors import UsageError
 from afterrun.paths import opened
-from afterrun.settings import Settings, figure_limit
+from afterrun.settings import Settings
 
 MAX_LINES = 20
 """Verdict lines on the terminal; the page has all of them."""
@@ -37,7 +36,7 @@ FAIL_ON_MET, SOME_FAILED = 1, 4
     "-o",
     "--output",
     "target",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=OUTPUT,
     default=Path("postmortem"),
     show_default=True,
     help="Folder to write to.",
@@ -68,56 +67,14 @@ def command(target: Path, as_json: bool, no_figures: bool, formats: str | None, 
     wanted = _fail_codes(settings.fail_on)
     with progress() as bar, opened(paths) as ready:
         analysis = analyse_paths(ready, settings, reading=bar("reading"), analysing=bar("analysing"))
-        analysis, document = _write(analysis, settings, target, started)
-    for fault in analysis.faults:
+        analysis, document = write(analysis, settings, target, started)
+    for fault in (*unknown_tags(settings, analysis.collection.tables.metrics), *analysis.faults):
         err().print(plain(f"warning: {fault}"))
     if as_json:
         sys.stdout.buffer.write(document)
     else:
         _summary(analysis, target)
     return _exit_code(analysis, settings, wanted)
-
-
-def _write(analysis: Analysis, settings: Settings, target: Path, started: float) -> tuple[Analysis, bytes]:
-    """(the analysis with the faults of drawing, findings.json)."""
-    from afterrun.plots.pack import draw_pack, write_manifest  # noqa: PLC0415  # drawing side, lazy
-    from afterrun.plots.report import write_report  # noqa: PLC0415  # jinja2 only when something is written
-
-    drawn: list[Any] = []
-    limit = figure_limit(settings)
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-        if limit != 0:
-            pack = draw_pack(
-                analysis.views, analysis.findings, target, formats=tuple(settings.formats), limit=limit
-            )
-            drawn = list(pack.drawn)
-            analysis = replace(analysis, faults=(*analysis.faults, *pack.faults))
-        write_report(analysis, drawn, target, version=__version__, command=_repeatable(sys.argv[1:]))
-        write_manifest(target, drawn, _generated(started))
-        return analysis, (target / "findings.json").read_bytes()
-    except OSError as error:
-        raise UsageError(f"{target}: cannot be written: {error.strerror or error}") from error
-
-
-def _generated(started: float) -> dict[str, object]:
-    """What may differ between two runs over the same input; it stands in ``manifest.json`` only."""
-    return {
-        "version": __version__,
-        "command": shlex.join(["afterrun", *sys.argv[1:]]),
-        "seconds": round(time.monotonic() - started, 2),
-    }
-
-
-def _repeatable(arguments: Sequence[str]) -> str:
-    """The command without the place of its output: the same input gives the same page wherever it is written."""
-    kept: list[str] = []
-    skip = False
-    for argument in arguments:
-        if not skip and argument not in ("-o", "--output") and not argument.startswith("--output="):
-            kept.append(argument)
-        skip = argument in ("-o", "--output")
-    return shlex.join(["afterrun", *kept])
 
 
 def _summary(analysis: Analysis, target: Path) -> None:
@@ -134,7 +91,8 @@ def _summary(analysis: Analysis, target: Path) -> None:
             plain(f"{printable(line.label):{width}}  ", "bold") + plain(line.text) + plain(cost, "dim")
         )
     if len(told) > MAX_LINES:
-        console.print(plain(f"… {sum(len(x.runs) for x in told[MAX_LINES:])} more runs on the page", "dim"))
+        more = count(sum(len(x.runs) for x in told[MAX_LINES:]), "more run")
+        console.print(plain(f"… {more} on the page", "dim"))
     worst = most_important(analysis, MOST)
     if worst:
         console.print()
@@ -151,7 +109,7 @@ def _footer(analysis: Analysis) -> str:
     sources = analysis.collection.tables.sources
     skipped = len(analysis.collection.unclaimed)
     bad = len(sources.filter(sources["status"].cast(pl.String).is_in(["unreadable", "partial"])))
-    parts = [f"{len(sources)} files read"]
+    parts = [f"{count(len(sources), 'file')} read"]
     if bad:
         parts.append(f"{bad} of them damaged or unreadable")
     if skipped:
@@ -185,6 +143,7 @@ def _meets(finding: Finding, wanted: tuple[str, ...], settings: Settings) -> boo
 def _exit_code(analysis: Analysis, settings: Settings, wanted: tuple[str, ...]) -> int:
     if settings.strict:
         statuses = set(analysis.collection.tables.sources["status"].cast(pl.String))
-        if analysis.faults or statuses & {"unreadable", "partial"}:
+        closed = any(u.reason.startswith(CANNOT) for u in analysis.collection.unclaimed)
+        if closed or analysis.faults or statuses & {"unreadable", "partial"}:
             return SOME_FAILED
     return FAIL_ON_MET if any(_meets(f, wanted, settings) for f in analysis.findings) else 0
