@@ -12,11 +12,11 @@ import numpy as np
 from afterrun.analyzer.curves.carry_forward import real_points
 from afterrun.analyzer.curves.flatness import Stretch, last_window, span_of
 from afterrun.analyzer.curves.lr_schedule import Schedule
-from afterrun.analyzer.curves.rise import rise
 from afterrun.analyzer.finding import Effect, Finding, Status, Where, jsonable
 from afterrun.analyzer.prose import change_pct, count, number, percent
 from afterrun.analyzer.registry import Explanation, Pass, threshold
 from afterrun.analyzer.series import Series
+from afterrun.analyzer.stats import running_median
 from afterrun.analyzer.verdicts import abstained, refuted
 from afterrun.analyzer.view import RunView
 
@@ -200,11 +200,17 @@ class StillImproving(Pass):
 
 
 def above_best_pct(s: Series) -> float | None:
-    """Level of the last blocks above the lowest block in percent, beyond noise; None where no ratio exists or too few points do."""
+    """Level of the end above the lowest level before it in percent, beyond noise; None where no ratio exists or too few points do.
+
+    The end is set against what came before it only: a curve that falls to its last point is at its best.
+    """
     if s.scale != "log" or len(s.y) < 10:
         return None
-    r = rise(s.u, END_SHARE)
-    return change_pct(r.height) if r.height > NOISE_FACTOR * r.se else 0.0
+    end = max(2, round(END_SHARE * len(s.u)))
+    before = running_median(s.u[:-end], end + 1 - end % 2)
+    height = float(np.median(s.u[-end:]) - before.min())
+    se = 1.2533 * s.sigma * math.sqrt(2.0 / end)
+    return change_pct(height) if height > NOISE_FACTOR * se else 0.0
 
 
 def _improvement(split: str, s: Series, part: Stretch) -> dict[str, float]:

@@ -60,7 +60,11 @@ class Axis(NamedTuple):
     @property
     def label(self) -> str:
         """What stands under the axis."""
-        if self.kind == "step" and self.lead.epoch is not None and bool((self.lead.epoch == self.lead.x).all()):
+        if (
+            self.kind == "step"
+            and self.lead.epoch is not None
+            and bool((self.lead.epoch == self.lead.x).all())
+        ):
             return "epoch"  # the log counts nothing else
         return {"order": "write order", "hours": "hours since start"}.get(self.kind, self.kind)
 

@@ -106,7 +106,7 @@ def test_a_held_out_loss_above_its_best_settles_it() -> None:
     val = np.where(STEP < 600, loss, 1.15 * loss[599])  # flat, but 15 % above its best
     f = judge(view_of(loss, constant_lr(N), val=val))
     assert f.status == "refuted"
-    assert f.values["val_above_best_pct"] == pytest.approx(15.0, abs=1.5)
+    assert 10.0 < f.values["val_above_best_pct"] <= 15.0, "the lowest level is a median over some evaluations"
     assert "above its best" in f.title
 
 
@@ -119,3 +119,10 @@ def test_a_loss_on_its_way_back_from_a_jump_is_recovering() -> None:
 
 def test_a_score_of_generated_samples_is_no_training_loss() -> None:
     assert judge(make_view({"fid": (STEP, 100.0 * np.exp(-0.0005 * STEP))})).status == "abstained"
+
+
+def test_a_short_curve_that_only_falls_is_at_its_best() -> None:
+    step = np.arange(12)
+    f = judge(make_view({"loss": (step, 2.0 * 0.92**step)}))
+    assert f.values["train_above_best_pct"] == 0.0
+    assert f.status == "confirmed"

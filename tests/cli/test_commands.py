@@ -104,7 +104,7 @@ def test_nothing_to_analyse(call: Call, tmp_path: Path) -> None:
     (tmp_path / "empty" / "notes.txt").write_text("hello\n")
     code, out, err = call("report", tmp_path / "empty", "-o", tmp_path / "out")
     assert (code, out) == (3, "")
-    assert "no training log found (1 files looked at)" in err
+    assert "no training log found (1 file looked at)" in err
     code, out, _ = call("inspect", tmp_path / "empty", "--json")
     assert code == 3
     assert json.loads(out) == {
