@@ -57,7 +57,7 @@ def overfit_title(found: Assessment) -> str:
     m = found.matched
     end = place(found.val, float(m.x[-1]))
     remarks = "".join(f" ({remark})" for remark in m.remarks)
-    return f"{found.val.tag} {_rise(found)} from its best, {_lowest(found)}, to {end} while {_train(found)}{remarks}."
+    return f"{found.val.tag} {_rise(found)} from its best level, {_lowest(found)}, to {end} while {_train(found)}{remarks}."
 
 
 def jump_title(found: Assessment) -> str:
@@ -75,7 +75,7 @@ def drift_title(found: Assessment, cause: str) -> str:
         if cause == "divergence"
         else "training stood still: drift of the validation side"
     )
-    return f"No overfitting: {found.val.tag} {_rise(found)} from its best, {_lowest(found)}, but {_train(found)}; {why}."
+    return f"No overfitting: {found.val.tag} {_rise(found)} from its best level, {_lowest(found)}, but {_train(found)}; {why}."
 
 
 def healthy_title(found: Assessment, min_after: int) -> str:
@@ -87,6 +87,6 @@ def healthy_title(found: Assessment, min_after: int) -> str:
     if turn.rise <= found.least_rise:
         return f"No overfitting: {found.val.tag} stayed at its best level, {_lowest(found)}, for the last {turn.after} of {n} evaluations."
     return (
-        f"No overfitting shown: {found.val.tag} ends {number(found.size(turn.height), 2)} {found.unit} from its best, {_lowest(found)}, "
+        f"No overfitting shown: {found.val.tag} ends {number(found.size(turn.height), 2)} {found.unit} from its best level, {_lowest(found)}, "
         f"which its noise or an uneven course explains (p = {number(turn.p_up, 2)})."
     )

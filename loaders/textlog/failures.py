@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from afterrun.loaders.cells import moment
 from afterrun.loaders.textlog.privacy import discreet
-from afterrun.loaders.textlog.signatures import FAILURES, Signature, signature_of
+from afterrun.loaders.textlog.signatures import Signature, is_failure, signature_of
 from afterrun.loaders.textlog.tokens import Ints, Lines
 from afterrun.loaders.textlog.tracebacks import Traceback, Tracebacks
 
@@ -171,7 +171,7 @@ class MarkFinder:
                 yield from self._watch(numbers[at:end], progress.steps[at:end])
             at = max(at, end)
             if mark is not None:
-                if mark.kind in FAILURES:
+                if is_failure(mark.kind, mark.text):
                     self._failed, self._since = mark, []
                 yield mark
 

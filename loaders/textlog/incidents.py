@@ -13,7 +13,7 @@ from typing import Literal
 
 import polars as pl
 
-from afterrun.loaders.textlog.signatures import FAILURES, OUTCOMES, Role, signature_of
+from afterrun.loaders.textlog.signatures import OUTCOMES, Role, is_failure, signature_of
 
 Fate = Literal["fatal", "restarted", "survived", "after the end"]
 
@@ -116,7 +116,7 @@ def _sign(source: str, row: dict[str, object]) -> Sign | None:
     known = signature_of(text)
     known = known if known is not None and known.kind == kind else None
     role: Role = known.role if known is not None else "root"
-    if kind not in FAILURES and not (kind == "nan" and known is not None and role == "root"):
+    if not is_failure(kind, text):
         return None
     numbers = {k: v if isinstance(v := row[k], int) else None for k in ("line", "step", "t_ns")}
     return Sign(

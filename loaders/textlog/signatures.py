@@ -230,11 +230,12 @@ OUTCOMES: Mapping[str, str] = {
 """Outcome of a run by the kind of its root; ``crashed`` for the others."""
 
 
-def outcome_of(kind: str, text: str) -> str:
-    """Outcome of a run that ended with this mark."""
-    found = signature_of(text)
-    given = found.outcome if found is not None and found.kind == kind else ""
-    return given or OUTCOMES.get(kind, "crashed")
+def is_failure(kind: str, text: str) -> bool:
+    """Whether a mark can be the end of a run: a failure, or a NaN on which training stops."""
+    if kind == "nan":
+        found = signature_of(text)
+        return found is not None and found.kind == "nan" and found.role == "root"
+    return kind in FAILURES
 
 
 @cache

@@ -284,6 +284,14 @@ def test_of_several_logs_the_sure_cause_speaks(tmp_path: Path) -> None:
     assert outcome == "oom"
 
 
+def test_a_nan_that_stopped_an_earlier_run_of_the_same_file(tmp_path: Path) -> None:
+    (one,), outcome = found_in(
+        tmp_path, log=steps(1, 2, 3) + "Loss is nan, stopping training\n" + steps(1, 2, 3, 4)
+    )
+    assert (one.cause.kind, one.fate) == ("nan", "restarted")
+    assert outcome == "unknown"
+
+
 def test_lone_nan_notices_end_nothing(tmp_path: Path) -> None:
     found, outcome = found_in(
         tmp_path, log=steps(1, 2, 3) + "WARNING: NaN or Inf found in input tensor.\n" + steps(4, 5, 6)

@@ -68,7 +68,7 @@ def _training(line: Skeleton, found: re.Match[str]) -> Record:
     return Record(
         fields=fields,
         axes=Axes(step=line.number(found, 1), steps=line.number(found, 2)),
-        notice=("nan", "lm loss is no longer written and the gradient norm is not finite")
+        notice=("nan", "lm loss missing while the gradient norm is not finite")
         if broken and no_loss
         else None,
     )
