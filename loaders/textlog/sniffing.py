@@ -23,68 +23,12 @@ SLICES = 5
 MIN_LINES = 3
 """Metric lines from which a file is a log."""
 
-_NO_LOGS = frozenset(
-    [
-        ".py",
-        ".pyi",
-        ".ipynb",
-        ".sh",
-        ".bash",
-        ".c",
-        ".cc",
-        ".cpp",
-        ".cu",
-        ".cuh",
-        ".h",
-        ".hpp",
-        ".js",
-        ".ts",
-        ".jsx",
-        ".css",
-        ".html",
-        ".htm",
-        ".go",
-        ".rs",
-        ".java",
-        ".jl",
-        ".lua",
-        ".r",
-        ".m",
-        ".sql",
-        ".md",
-        ".rst",
-        ".tex",
-        ".bib",
-        ".adoc",
-        ".yaml",
-        ".yml",
-        ".toml",
-        ".cfg",
-        ".ini",
-        ".conf",
-        ".json",
-        ".jsonl",
-        ".ndjson",
-        ".csv",
-        ".tsv",
-        ".xml",
-        ".svg",
-        ".lock",
-        ".patch",
-        ".diff",
-        ".gitignore",
-        ".dockerfile",
-        ".cmake",
-        ".mk",
-        ".proto",
-        ".tpl",
-        ".j2",
-        ".template",
-        ".sbatch",
-        ".slurm",
-        ".env",
-    ]
-)
+_NO_LOGS = (
+    ".py", ".pyi", ".ipynb", ".sh", ".bash", ".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".js", ".ts", ".jsx", ".css", ".html", ".htm",
+    ".go", ".rs", ".java", ".jl", ".lua", ".r", ".m", ".sql", ".md", ".rst", ".tex", ".bib", ".adoc", ".yaml", ".yml", ".toml", ".cfg", ".ini",
+    ".conf", ".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".xml", ".svg", ".lock", ".patch", ".diff", ".gitignore", ".dockerfile", ".cmake",
+    ".mk", ".proto", ".tpl", ".j2", ".template", ".sbatch", ".slurm", ".env",
+)  # fmt: skip
 """Suffixes of source, documentation, settings and tables, which quote log lines at most."""
 
 _NO_LOG_NAMES = frozenset(
@@ -106,7 +50,7 @@ def is_text_log(path: Path, head: bytes) -> bool:
     """See the module; ``head`` are the first bytes of the file. Never raises."""
     name = path.name.lower()
     stem = name.split(".")[0]
-    if any(name.endswith(s) for s in _NO_LOGS) or stem in _NO_LOG_NAMES or not _is_text(head):
+    if name.endswith(_NO_LOGS) or stem in _NO_LOG_NAMES or not _is_text(head):
         return False
     try:
         return _speaks(path)
