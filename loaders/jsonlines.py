@@ -23,11 +23,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from afterrun.loaders.cells import is_nothing, number, numbers
 from afterrun.loaders.errors import LimitError
 from afterrun.loaders.limits import LENIENT_JSON, MAX_COLUMNS, MAX_JSON_DEPTH
-from afterrun.loaders.losses import Places
-from afterrun.loaders.textblocks import BLOCK_BYTES, TextBlock, decode, split_lines, text_blocks
+from afterrun.loaders.tables.cells import is_nothing, number, numbers
+from afterrun.loaders.tables.damage import Places
+from afterrun.loaders.tables.textblocks import BLOCK_BYTES, TextBlock, decode, split_lines, text_blocks
 
 MAX_LIST_VALUES = 2_000
 """Longer lists are data (weights, histograms), not metrics, and are left out."""

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from afterrun.loaders.cells import is_nothing, number
 from afterrun.loaders.jsonlines import JsonLosses, flatten
 from afterrun.loaders.limits import LENIENT_JSON
 from afterrun.loaders.registry import HEAD_BYTES
-from afterrun.loaders.textblocks import decode_head, split_lines
+from afterrun.loaders.tables.cells import is_nothing, number
+from afterrun.loaders.tables.textblocks import decode_head, split_lines
 
 _PAIR = re.compile(
     r'"((?:[^"\\]|\\.)*)"\s*:\s*(?:("(?:[^"\\]|\\.)*")|(-?[0-9][0-9.eE+-]*|-?Infinity|NaN|true|false)(?=\s*[,}\]]))'

@@ -12,7 +12,11 @@ from dataclasses import astuple, dataclass, replace
 import numpy as np
 import polars as pl
 
-from afterrun.loaders.axes import (
+from afterrun.loaders.jsonlines import JsonBlock, JsonLosses
+from afterrun.loaders.names import SPLIT_WORDS
+from afterrun.loaders.schema import Batch
+from afterrun.loaders.settingstree import Settings
+from afterrun.loaders.tables.axes import (
     AxisColumns,
     AxisPlan,
     AxisRule,
@@ -22,11 +26,7 @@ from afterrun.loaders.axes import (
     is_wall_name,
     plan_axes,
 )
-from afterrun.loaders.jsonlines import JsonBlock, JsonLosses
-from afterrun.loaders.names import SPLIT_WORDS
-from afterrun.loaders.schema import Batch
-from afterrun.loaders.settingstree import Settings
-from afterrun.loaders.widetable import melt
+from afterrun.loaders.tables.wide import melt
 
 JsonAxes = Callable[[JsonBlock], AxisColumns]
 """Axis columns of a block, for dialects whose axes stand in no column of their own."""

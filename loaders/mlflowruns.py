@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from afterrun.loaders.cells import clock_unit_ns, moments, number
+from afterrun.loaders.tables.cells import clock_unit_ns, moments, number
 
 STATES = {"1": "RUNNING", "2": "SCHEDULED", "3": "FINISHED", "4": "FAILED", "5": "KILLED"}
 """States of the file store, by the names that the database uses."""

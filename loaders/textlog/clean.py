@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from afterrun.loaders.losses import Places
-from afterrun.loaders.textblocks import decode, text_blocks
+from afterrun.loaders.tables.damage import Places
+from afterrun.loaders.tables.textblocks import decode, text_blocks
 
 BLOCK_BYTES = 2**20
 """Small enough for the arrays of one block to stay in the processor's cache, large enough to be worth a block."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from afterrun.loaders.cells import moment
+from afterrun.loaders.tables.cells import moment
 from afterrun.loaders.textlog.privacy import discreet
 from afterrun.loaders.textlog.signatures import Signature, is_failure, signature_of
 from afterrun.loaders.textlog.tokens import Ints, Lines

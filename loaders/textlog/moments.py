@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from afterrun.loaders.cells import SECOND_NS, moments
+from afterrun.loaders.tables.cells import SECOND_NS, moments
 from afterrun.loaders.textlog.grammar import Clock
 from afterrun.loaders.textlog.tokens import Ints, Lines
 

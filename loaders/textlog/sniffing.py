@@ -11,7 +11,7 @@ import re
 from itertools import islice
 from pathlib import Path
 
-from afterrun.loaders.textblocks import encoding_of
+from afterrun.loaders.tables.textblocks import encoding_of
 from afterrun.loaders.textlog.clean import Damage, clean
 from afterrun.loaders.textlog.reader import TextLogReader
 

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from afterrun.loaders.cells import numbers
+from afterrun.loaders.tables.cells import numbers
 from afterrun.loaders.textlog.clean import Block
 
 NUM = "\x01"

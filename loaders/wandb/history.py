@@ -12,10 +12,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from afterrun.loaders.cells import SECOND_NS, moments, whole
 from afterrun.loaders.limits import check_columns
 from afterrun.loaders.protowire import VARINT, Field, WireError, fields, signed
 from afterrun.loaders.schema import TEXT
+from afterrun.loaders.tables.cells import SECOND_NS, moments, whole
 from afterrun.loaders.wandb.records import items, key_name
 from afterrun.loaders.wandb.values import Skipped, decoded, histogram, leaves, media_type, number_of
 

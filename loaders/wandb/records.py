@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from afterrun.loaders.cells import SECOND_NS
 from afterrun.loaders.protowire import BYTES, VARINT, Field, WireError, fields, text, varint
+from afterrun.loaders.tables.cells import SECOND_NS
 
 HISTORY, SUMMARY, OUTPUT, CONFIG, STATS, OUTPUT_RAW, RUN, EXIT = 2, 3, 4, 5, 7, 13, 17, 18
 _KINDS = frozenset({*range(2, 14), 17, 18, *range(20, 26), 100})

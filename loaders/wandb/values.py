@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from afterrun.loaders.cells import is_nothing, number
 from afterrun.loaders.limits import LENIENT_JSON, MAX_JSON_DEPTH
+from afterrun.loaders.tables.cells import is_nothing, number
 
 INTERNAL = "_wandb"
 """The key under which W&B keeps its own affairs, in configuration and summary."""

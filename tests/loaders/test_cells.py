@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from afterrun.loaders.cells import (
+from afterrun.loaders.tables.cells import (
     SECOND_NS,
     clock_unit_ns,
     is_nothing,

@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from afterrun.loaders.axes import AxisColumns
 from afterrun.loaders.formats.curves.csv_log import CsvLog
-from afterrun.loaders.tablereader import TableReader
-from afterrun.loaders.widetable import WideTable, melt
+from afterrun.loaders.tables.axes import AxisColumns
+from afterrun.loaders.tables.reader import TableReader
+from afterrun.loaders.tables.wide import WideTable, melt
 from tests.support.loading import Read, read, write
 
 T0_NS = 1_700_000_000_000_000_000

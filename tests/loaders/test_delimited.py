@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afterrun.loaders.cells import numbers
-from afterrun.loaders.delimited import layout_of, peek, split_cells, unique_names
 from afterrun.loaders.errors import LimitError, UnreadableError
-from afterrun.loaders.tablereader import TableReader, plain_cells
-from afterrun.loaders.textblocks import BLOCK_BYTES, encoding_of, split_lines, text_blocks
+from afterrun.loaders.tables.cells import numbers
+from afterrun.loaders.tables.delimited import layout_of, peek, split_cells, unique_names
+from afterrun.loaders.tables.reader import TableReader, plain_cells
+from afterrun.loaders.tables.textblocks import BLOCK_BYTES, encoding_of, split_lines, text_blocks
 from tests.support.loading import write
 
 Table = dict[str, list[float | None]]
@@ -97,7 +97,7 @@ def test_blocks_hold_all_lines_once(pieces: list[str], size: int) -> None:
 
 
 def test_a_line_without_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("afterrun.loaders.textblocks.MAX_LINE_BYTES", 100)
+    monkeypatch.setattr("afterrun.loaders.tables.textblocks.MAX_LINE_BYTES", 100)
     path = write(tmp_path, "step,loss\n0,3\n" + "9" * 1000 + "\n1,2\n2,1\n")
     table, reader, lines = read_table(path, block_bytes=64)
     assert table["loss"] == [3.0, 2.0, 1.0]

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from afterrun.loaders.axes import AxisRule
-from afterrun.loaders.delimited import peek
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
-from afterrun.loaders.widetable import load_wide
+from afterrun.loaders.tables.axes import AxisRule
+from afterrun.loaders.tables.delimited import peek
+from afterrun.loaders.tables.wide import load_wide
 
 _RULE = AxisRule(step=("iteration",), soft_step=(), epoch=("epoch",))
 

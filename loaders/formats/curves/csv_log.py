@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from afterrun.loaders.axes import EPOCH_NAMES, SOFT_STEP_NAMES, STEP_NAMES, flat
-from afterrun.loaders.cells import is_nothing, number
-from afterrun.loaders.delimited import Layout, peek
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
-from afterrun.loaders.widetable import load_wide
+from afterrun.loaders.tables.axes import EPOCH_NAMES, SOFT_STEP_NAMES, STEP_NAMES, flat
+from afterrun.loaders.tables.cells import is_nothing, number
+from afterrun.loaders.tables.delimited import Layout, peek
+from afterrun.loaders.tables.wide import load_wide
 
 _AXES = frozenset(STEP_NAMES) | (frozenset(EPOCH_NAMES) - {"epochs"})
 _SOFT_AXES = frozenset(SOFT_STEP_NAMES) | {"epochs"}
@@ -62,7 +62,7 @@ class CsvLog(Loader):
         return layout is not None and _looks_like_curves(layout, path.suffix.lower())
 
     def load(self, source: Source) -> Iterator[Batch]:
-        """Stream the table; axes are found by name and content (``afterrun.loaders.axes``)."""
+        """Stream the table; axes are found by name and content (``afterrun.loaders.tables.axes``)."""
         yield from load_wide(source.path)
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from afterrun.loaders.axes import AxisRule
 from afterrun.loaders.jsonlines import JsonLines
 from afterrun.loaders.jsonpeek import peek_rows
 from afterrun.loaders.jsontable import JsonTable
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
+from afterrun.loaders.tables.axes import AxisRule
 
 _RULE = AxisRule(step=("iteration",), soft_step=(), epoch=())
 _TELLING = frozenset({"eta_seconds", "data_time", "total_loss", "rank_data_time"})

@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from afterrun.loaders.axes import AxisColumns
-from afterrun.loaders.cells import whole
 from afterrun.loaders.jsonlines import JsonBlock, JsonLines
 from afterrun.loaders.jsonpeek import peek_rows
 from afterrun.loaders.jsontable import JsonTable
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
+from afterrun.loaders.tables.axes import AxisColumns
+from afterrun.loaders.tables.cells import whole
 
 _TELLING = frozenset({"train_lr", "test_loss", "n_parameters"})
 _OTHER_AXES = frozenset({"step", "iter", "iteration", "global_step", "_step"})

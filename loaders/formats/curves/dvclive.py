@@ -12,13 +12,13 @@ from pathlib import Path
 
 import polars as pl
 
-from afterrun.loaders.delimited import peek
 from afterrun.loaders.errors import LimitError
 from afterrun.loaders.limits import MAX_JSON_BYTES, check_size, decode_json
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
 from afterrun.loaders.settingstree import Settings
-from afterrun.loaders.widetable import load_wide
+from afterrun.loaders.tables.delimited import peek
+from afterrun.loaders.tables.wide import load_wide
 
 _FOLDERS = ("plots", "metrics")
 _AXES = ("step", "timestamp")

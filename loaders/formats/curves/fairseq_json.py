@@ -13,14 +13,14 @@ from pathlib import Path
 
 import polars as pl
 
-from afterrun.loaders.axes import AxisColumns
-from afterrun.loaders.cells import moment, whole
 from afterrun.loaders.jsonlines import JsonBlock, JsonLosses, columns_of
 from afterrun.loaders.jsontable import JsonTable
 from afterrun.loaders.limits import LENIENT_JSON
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
-from afterrun.loaders.textblocks import decode, decode_head, split_lines, text_blocks
+from afterrun.loaders.tables.axes import AxisColumns
+from afterrun.loaders.tables.cells import moment, whole
+from afterrun.loaders.tables.textblocks import decode, decode_head, split_lines, text_blocks
 
 _TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:,\d+)?"
 _ROW = re.compile(

@@ -20,12 +20,12 @@ from typing import Any
 
 import polars as pl
 
-from afterrun.loaders.cells import is_nothing, number
 from afterrun.loaders.errors import LimitError
 from afterrun.loaders.limits import LENIENT_JSON, MAX_JSON_BYTES, MAX_JSON_DEPTH, check_size, decode_json
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
-from afterrun.loaders.textblocks import decode_head, encoding_of
+from afterrun.loaders.tables.cells import is_nothing, number
+from afterrun.loaders.tables.textblocks import decode_head, encoding_of
 
 PARAM_KEYS = (
     "best_global_step", "best_metric", "best_model_checkpoint", "eval_steps", "global_step", "is_hyper_param_search",

@@ -13,8 +13,6 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from afterrun.loaders.axes import EPOCH_NAMES, STEP_NAMES, AxisColumns, AxisRule, flat
-from afterrun.loaders.cells import whole
 from afterrun.loaders.errors import LimitError, UnreadableError
 from afterrun.loaders.jsonlines import JsonBlock, JsonLosses, columns_of
 from afterrun.loaders.jsontable import JsonTable
@@ -22,7 +20,9 @@ from afterrun.loaders.limits import LENIENT_JSON, MAX_JSON_BYTES, check_size, de
 from afterrun.loaders.names import canonical
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
-from afterrun.loaders.textblocks import decode_head, text_blocks
+from afterrun.loaders.tables.axes import EPOCH_NAMES, STEP_NAMES, AxisColumns, AxisRule, flat
+from afterrun.loaders.tables.cells import whole
+from afterrun.loaders.tables.textblocks import decode_head, text_blocks
 
 _NUMBER = r"(?:-?[0-9][0-9.eE+-]*|NaN|-?Infinity|null)"
 _LIST = re.compile(rf'"((?:[^"\\]|\\.)*)"\s*:\s*\[\s*(?={_NUMBER}\s*[,\]]|\])')

@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from afterrun.loaders.axes import EPOCH_NAMES, SOFT_STEP_NAMES, STEP_NAMES, flat
 from afterrun.loaders.jsonlines import JsonLines
 from afterrun.loaders.jsonpeek import Peek, peek_rows
 from afterrun.loaders.jsontable import SPLIT_KEYS, JsonTable
 from afterrun.loaders.names import canonical
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
+from afterrun.loaders.tables.axes import EPOCH_NAMES, SOFT_STEP_NAMES, STEP_NAMES, flat
 
 _AXES = frozenset(STEP_NAMES) | (frozenset(EPOCH_NAMES) - {"epochs"})
 _SOFT_AXES = frozenset(SOFT_STEP_NAMES)
@@ -56,7 +56,7 @@ class Jsonl(Loader):
         return peek is not None and _looks_like_curves(peek, lines=suffix in _LINES_SUFFIXES)
 
     def load(self, source: Source) -> Iterator[Batch]:
-        """Stream the lines; axes are found by name and content (``afterrun.loaders.axes``)."""
+        """Stream the lines; axes are found by name and content (``afterrun.loaders.tables.axes``)."""
         lines = JsonLines(source.path)
         yield from JsonTable(lines.blocks(), lines.losses).batches()
 

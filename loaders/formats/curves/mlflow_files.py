@@ -17,14 +17,14 @@ from pathlib import Path
 
 import polars as pl
 
-from afterrun.loaders.cells import number
-from afterrun.loaders.losses import Places
 from afterrun.loaders.mlflowruns import marks, times_ns
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
 from afterrun.loaders.settingstree import Settings
-from afterrun.loaders.tablereader import plain_cells
-from afterrun.loaders.textblocks import TextBlock, decode, split_lines, text_blocks
+from afterrun.loaders.tables.cells import number
+from afterrun.loaders.tables.damage import Places
+from afterrun.loaders.tables.reader import plain_cells
+from afterrun.loaders.tables.textblocks import TextBlock, decode, split_lines, text_blocks
 
 META = "meta.yaml"
 TAGS = ("mlflow.runName", "mlflow.parentRunId")

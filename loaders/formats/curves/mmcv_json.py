@@ -14,13 +14,13 @@ from pathlib import Path
 
 import polars as pl
 
-from afterrun.loaders.axes import AxisColumns
-from afterrun.loaders.cells import whole
 from afterrun.loaders.jsonlines import JsonBlock, JsonLines
 from afterrun.loaders.jsonpeek import peek_rows
 from afterrun.loaders.jsontable import JsonTable
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
+from afterrun.loaders.tables.axes import AxisColumns
+from afterrun.loaders.tables.cells import whole
 
 _MODES = frozenset({"train", "val"})
 _MACHINE = re.compile(r"^(?:env_info|config|mmdet_version|mmcv_version|CLASSES|PALETTE|hook_msgs)\b")

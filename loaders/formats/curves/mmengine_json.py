@@ -16,13 +16,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from afterrun.loaders.axes import AxisColumns
-from afterrun.loaders.cells import whole
 from afterrun.loaders.jsonlines import JsonBlock, JsonLines
 from afterrun.loaders.jsonpeek import Peek, peek_rows
 from afterrun.loaders.jsontable import JsonTable, moved
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
+from afterrun.loaders.tables.axes import AxisColumns
+from afterrun.loaders.tables.cells import whole
 
 Floats = NDArray[np.float64]
 

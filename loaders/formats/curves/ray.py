@@ -12,8 +12,6 @@ from pathlib import Path
 
 import polars as pl
 
-from afterrun.loaders.axes import AxisRule
-from afterrun.loaders.delimited import peek
 from afterrun.loaders.errors import LimitError
 from afterrun.loaders.jsonlines import JsonBlock, JsonLines
 from afterrun.loaders.jsonpeek import peek_rows
@@ -22,7 +20,9 @@ from afterrun.loaders.limits import MAX_JSON_BYTES, check_size, decode_json
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
 from afterrun.loaders.settingstree import Settings
-from afterrun.loaders.widetable import load_wide
+from afterrun.loaders.tables.axes import AxisRule
+from afterrun.loaders.tables.delimited import peek
+from afterrun.loaders.tables.wide import load_wide
 
 _RULE = AxisRule(
     step=("timesteps_total", "num_env_steps_sampled_lifetime", "training_iteration"),

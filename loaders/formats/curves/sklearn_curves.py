@@ -15,16 +15,16 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from afterrun.loaders.axes import AxisColumns, flat
-from afterrun.loaders.cells import numbers, whole
-from afterrun.loaders.delimited import peek
 from afterrun.loaders.errors import LimitError, UnreadableError
 from afterrun.loaders.limits import MAX_JSON_BYTES, check_size, decode_json
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
-from afterrun.loaders.tablereader import TableReader
-from afterrun.loaders.textblocks import decode_head
-from afterrun.loaders.widetable import melt
+from afterrun.loaders.tables.axes import AxisColumns, flat
+from afterrun.loaders.tables.cells import numbers, whole
+from afterrun.loaders.tables.delimited import peek
+from afterrun.loaders.tables.reader import TableReader
+from afterrun.loaders.tables.textblocks import decode_head
+from afterrun.loaders.tables.wide import melt
 
 _SIZE = re.compile(
     r"(?:train(?:ing)?_(?:set_)?(?:sizes?|examples|samples)(?:_abs)?|n_train(?:ing)?_samples|n_samples)"

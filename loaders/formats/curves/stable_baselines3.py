@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from afterrun.loaders.axes import AxisColumns, AxisRule
-from afterrun.loaders.cells import SECOND_NS, clock_unit_ns, whole
-from afterrun.loaders.delimited import Layout, peek
 from afterrun.loaders.errors import LimitError
 from afterrun.loaders.limits import decode_json
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
-from afterrun.loaders.tablereader import TableReader
-from afterrun.loaders.textblocks import decode_head
-from afterrun.loaders.widetable import WideTable, load_wide
+from afterrun.loaders.tables.axes import AxisColumns, AxisRule
+from afterrun.loaders.tables.cells import SECOND_NS, clock_unit_ns, whole
+from afterrun.loaders.tables.delimited import Layout, peek
+from afterrun.loaders.tables.reader import TableReader
+from afterrun.loaders.tables.textblocks import decode_head
+from afterrun.loaders.tables.wide import WideTable, load_wide
 
 _PROGRESS_RULE = AxisRule(
     step=(

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import polars as pl
 
-from afterrun.loaders.axes import AxisRule
-from afterrun.loaders.delimited import peek
 from afterrun.loaders.names import canonical
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
-from afterrun.loaders.widetable import load_wide
+from afterrun.loaders.tables.axes import AxisRule
+from afterrun.loaders.tables.delimited import peek
+from afterrun.loaders.tables.wide import load_wide
 
 _HEADER = ("Wall time", "Step", "Value")
 _RULE = AxisRule(step=("step",), soft_step=(), epoch=(), tokens=(), wall=("wall_time",))

@@ -11,7 +11,11 @@ from pathlib import Path
 
 import polars as pl
 
-from afterrun.loaders.axes import (
+from afterrun.loaders.personal import is_personal
+from afterrun.loaders.registry import Loader, Source
+from afterrun.loaders.schema import Batch
+from afterrun.loaders.settingstree import Settings
+from afterrun.loaders.tables.axes import (
     SOFT_STEP_NAMES,
     AxisPlan,
     AxisRule,
@@ -19,16 +23,12 @@ from afterrun.loaders.axes import (
     flat,
     plan_axes,
 )
-from afterrun.loaders.cells import is_nothing, number, numbers
-from afterrun.loaders.delimited import peek
-from afterrun.loaders.personal import is_personal
-from afterrun.loaders.registry import Loader, Source
-from afterrun.loaders.schema import Batch
-from afterrun.loaders.settingstree import Settings
-from afterrun.loaders.tablereader import RowBlock, TableReader
+from afterrun.loaders.tables.cells import is_nothing, number, numbers
+from afterrun.loaders.tables.delimited import peek
+from afterrun.loaders.tables.reader import RowBlock, TableReader
+from afterrun.loaders.tables.wide import load_wide, melt
 from afterrun.loaders.wandb.panel import PanelColumn, looks_like_panel, panel_columns
 from afterrun.loaders.wandb.sampling import sampled_note
-from afterrun.loaders.widetable import load_wide, melt
 
 _STEP = "_step"
 _HISTORY_RULE = AxisRule(step=(_STEP,), soft_step=(), wall=("_timestamp",))

@@ -13,13 +13,13 @@ from typing import Any
 
 import polars as pl
 
-from afterrun.loaders.cells import moment
 from afterrun.loaders.errors import UnreadableError
 from afterrun.loaders.limits import LENIENT_JSON, MAX_JSON_BYTES, MIB, check_size
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
 from afterrun.loaders.settingstree import Settings
-from afterrun.loaders.textblocks import decode, decode_head
+from afterrun.loaders.tables.cells import moment
+from afterrun.loaders.tables.textblocks import decode, decode_head
 from afterrun.loaders.wandb.values import INTERNAL, Skipped, leaves, media_type
 from afterrun.loaders.yamlsubset import read_mapping
 

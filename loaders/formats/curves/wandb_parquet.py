@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from afterrun.loaders.axes import AxisPlan, AxisRule, axis_columns, plan_axes
-from afterrun.loaders.cells import numbers
 from afterrun.loaders.errors import UnreadableError
 from afterrun.loaders.limits import MIB, check_columns, check_inflation
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
+from afterrun.loaders.tables.axes import AxisPlan, AxisRule, axis_columns, plan_axes
+from afterrun.loaders.tables.cells import numbers
+from afterrun.loaders.tables.wide import melt
 from afterrun.loaders.wandb.sampling import sampled_note
-from afterrun.loaders.widetable import melt
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile

@@ -16,7 +16,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from afterrun.loaders.axes import (
+from afterrun.loaders.schema import Batch
+from afterrun.loaders.tables.axes import (
     AxisColumns,
     AxisPlan,
     AxisRule,
@@ -25,10 +26,9 @@ from afterrun.loaders.axes import (
     is_wall_name,
     plan_axes,
 )
-from afterrun.loaders.cells import is_nothing, numbers
-from afterrun.loaders.losses import Places
-from afterrun.loaders.schema import Batch
-from afterrun.loaders.tablereader import RowBlock, TableReader
+from afterrun.loaders.tables.cells import is_nothing, numbers
+from afterrun.loaders.tables.damage import Places
+from afterrun.loaders.tables.reader import RowBlock, TableReader
 
 AxisMaker = Callable[[Mapping[str, pl.Series]], AxisColumns]
 """Axis columns from numeric columns by name, for dialects whose axes stand in no column."""

@@ -17,7 +17,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from afterrun.loaders.delimited import (
+from afterrun.loaders.errors import UnreadableError
+from afterrun.loaders.limits import MAX_QUOTED_LINES, check_columns
+from afterrun.loaders.tables.damage import Losses
+from afterrun.loaders.tables.delimited import (
     LAYOUT_LINES,
     Layout,
     is_header_like,
@@ -26,10 +29,7 @@ from afterrun.loaders.delimited import (
     strip_all,
     unique_names,
 )
-from afterrun.loaders.errors import UnreadableError
-from afterrun.loaders.limits import MAX_QUOTED_LINES, check_columns
-from afterrun.loaders.losses import Losses
-from afterrun.loaders.textblocks import (
+from afterrun.loaders.tables.textblocks import (
     BLOCK_BYTES,
     TextBlock,
     decode,

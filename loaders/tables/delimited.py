@@ -1,6 +1,6 @@
 """The grammar of delimited text: which delimiter, which line is the header, what the cells of a line are.
 
-Everything is decided by content on the first lines; ``afterrun.loaders.tablereader`` streams the rest.
+Everything is decided by content on the first lines; ``afterrun.loaders.tables.reader`` streams the rest.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import islice
 
-from afterrun.loaders.cells import is_nothing, number
 from afterrun.loaders.registry import HEAD_BYTES
-from afterrun.loaders.textblocks import decode_head, split_lines
+from afterrun.loaders.tables.cells import is_nothing, number
+from afterrun.loaders.tables.textblocks import decode_head, split_lines
 
 DELIMITERS = (",", "\t", ";", "|")
 """In order of preference where two fit equally well."""

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from afterrun.loaders.cells import clock_unit_ns, moment, moments, whole
+from afterrun.loaders.tables.cells import clock_unit_ns, moment, moments, whole
 
 STEP_NAMES = (
     "global_step", "trainer/global_step", "train/global_step", "step", "train_step", "training_step",
