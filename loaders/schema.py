@@ -68,6 +68,7 @@ _BODY: dict[str, dict[str, pl.DataType]] = {
         "corr": pl.Int64(),
         "step": pl.Int64(),
         "bytes": pl.Int64(),
+        "group": TEXT,
     },
     "samples": {
         "host": TEXT,

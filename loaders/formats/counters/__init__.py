@@ -1,0 +1,1 @@
+"""Readers of counters: one file a format."""

@@ -1,0 +1,1 @@
+"""Readers of traces: one file a format."""
