@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from afterrun.analyzer.finding import jsonable
+from afterrun.analyzer.trace.devices import devices_of
 from afterrun.loaders.collection import Collection
 from afterrun.loaders.names import direction, metric_of
 from afterrun.loaders.schema import Tables
@@ -31,6 +32,7 @@ def inventory(collection: Collection) -> dict[str, Any]:
         )
     )
     spans = {r["run"]: r["len"] for r in tables.spans.group_by("run").len().iter_rows(named=True)}
+    traces = {str(run): part for (run,), part in tables.spans.partition_by("run", as_dict=True).items()}
     runs = []
     for row in tables.runs.iter_rows(named=True):
         run = str(row["run"])
@@ -60,7 +62,7 @@ def inventory(collection: Collection) -> dict[str, Any]:
                 ],
                 "params": {p["key"]: _from_json(p["value"]) for p in params.get(run, [])},
                 "spans": {"rows": spans.get(run, 0)},
-                "devices": [],
+                "devices": [d.summary() for d in devices_of(traces[run])] if run in traces else [],
                 "samples": [{k: v for k, v in s.items() if k != "run"} for s in samples.get(run, [])],
                 "kernels": {k: kernels[run][0][k] for k in ("launches", "rows")}
                 if run in kernels

@@ -53,6 +53,14 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
+def span_time(ns: float) -> str:
+    """Nanoseconds in the unit a person would choose: ns, us, ms, s, min, h."""
+    for unit, size in (("ns", 1e3), ("us", 1e6), ("ms", 1e9)):
+        if abs(ns) < size:
+            return f"{number(ns / size * 1e3)} {unit}"
+    return duration(ns / 1e9)
+
+
 def gpu_time(gpu_s: float) -> str:
     """GPU-seconds as GPU-hours, or as GPU-minutes below a tenth of an hour."""
     return f"{number(gpu_s / 3600, 2)} GPU-h" if gpu_s >= 360 else f"{number(gpu_s / 60, 2)} GPU-min"

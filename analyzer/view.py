@@ -11,6 +11,7 @@ import polars as pl
 
 from afterrun.analyzer.finding import Finding
 from afterrun.analyzer.series import Better, Series, build_series
+from afterrun.analyzer.trace.trace import Trace
 from afterrun.loaders.names import Name, direction, metric_of
 from afterrun.loaders.schema import Tables
 
@@ -112,6 +113,11 @@ class RunView:
     def curves(self) -> tuple[Series, ...]:
         """``lead`` without the axis tags (epoch, step, tokens), which are no measurement."""
         return tuple(s for s in self.lead if s.kind != "axis")
+
+    @cached_property
+    def trace(self) -> Trace:
+        """Devices, host threads and gaps of the profiler traces; without devices where none is recorded."""
+        return Trace(spans=self.tables.spans)
 
     @cached_property
     def train_loss(self) -> Series | None:

@@ -43,9 +43,14 @@ _HOST = (
     (
         "comm",
         re.compile(
-            r"^(?:nccl|gloo|mpi|ucc|c10d|horovod)\b|record_param_comms|NEGOTIATE_|^(?:ALLREDUCE|ALLGATHER|BROADCAST|ALLTOALL)$",
+            r"^(?:nccl|gloo|mpi|ucc|c10d|horovod)\b|^ProcessGroup|record_param_comms|NEGOTIATE_|^(?:ALLREDUCE|ALLGATHER|BROADCAST|ALLTOALL)$",
             re.IGNORECASE,
         ),
+    ),
+    (
+        # emit_nvtx pushes a range for each operator, with its number behind a comma
+        "cpu_op",
+        re.compile(r"^(?:aten|prim|torch|autograd|torchvision|xla)::|^\w+Backward\d*(?:,|$)"),
     ),
 )
 """Rules in order; a name that says both is of the first."""
@@ -78,7 +83,7 @@ MEMORY_KINDS: Mapping[int, str] = MappingProxyType(
 
 
 def host_lane(name: str) -> str:
-    """The lane of a host range or operator by its name: checkpoint, data, comm, else ``annotation``."""
+    """The lane of a host range by its name: checkpoint, data, comm, cpu_op, else ``annotation``."""
     for lane, rule in _HOST:
         if rule.search(name):
             return lane
