@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from afterrun.analyzer.finding import Finding
+from afterrun.analyzer.finding import Finding, Severity, Status, Where, jsonable
 from afterrun.analyzer.registry import Pass
+from afterrun.analyzer.trace.devices import DeviceTrace
 from afterrun.analyzer.view import RunView
 
 
@@ -36,4 +37,23 @@ def abstained(
         parameters=check.parameters(),
         values=dict(values or {}),
         missing=missing,
+    )
+
+
+def about_device(
+    check: Pass, view: RunView, device: DeviceTrace, verdict: tuple[Status, Severity], **said: Any
+) -> Finding:
+    """A finding about one device of a trace: rank, device and the stretch of its activity are filled in.
+
+    ``said`` are further fields of the finding; ``values`` may hold numpy numbers.
+    """
+    return Finding(
+        code=check.code,
+        status=verdict[0],
+        severity=verdict[1],
+        run=view.name,
+        rank=device.rank,
+        where=Where(t_start_ns=device.low_ns, t_end_ns=device.high_ns, device=device.device),
+        parameters=check.parameters(),
+        **{**said, "values": jsonable(said.get("values", {}))},
     )

@@ -7,18 +7,17 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-import msgspec
 import numpy as np
 import polars as pl
 
-from afterrun.analyzer.finding import Effect, Evidence, Finding, Severity, Status, Where, jsonable
+from afterrun.analyzer.finding import Effect, Evidence, Finding, Severity, Status
 from afterrun.analyzer.prose import count, percent, span_time
 from afterrun.analyzer.registry import Explanation, Pass, threshold
 from afterrun.analyzer.trace.devices import DeviceTrace
 from afterrun.analyzer.trace.idle import IDLE_CAUSES, Idle
 from afterrun.analyzer.trace.steps import Steps
 from afterrun.analyzer.trace.words import CAUSE_WORDS, device_name, short_name
-from afterrun.analyzer.verdicts import abstained, refuted
+from afterrun.analyzer.verdicts import about_device, abstained
 from afterrun.analyzer.view import RunView
 
 LISTED = 20
@@ -125,30 +124,18 @@ class GpuIdle(Pass):
                 f"so its idle share ({percent(values['idle_pct'])}) is not reliable."
             )
             advice = ("Look at dropped records of the profiler and profile again with fewer steps.",)
-            return self._of(view, device, values, ("possible", "warning"), title, advice)
+            return self._of(view, device, values, ("possible", "warning"), (title, advice))
         main = values["main_cause"]
         if values["idle_pct"] < self.info_pct:
             title = f"{device_name(device)} was busy {percent(100 - values['idle_pct'])} of {span_time(device.span_ns)}."
-            healthy = refuted(self, view, title, jsonable(values))
-            return msgspec.structs.replace(healthy, rank=device.rank, where=_where(device))
-        return self._of(
-            view,
-            device,
-            values,
-            ("confirmed", self._severity(values)),
-            _title(device, values, main),
-            _ADVICE[main],
-        )
+            return self._of(view, device, values, ("refuted", "info"), (title, ()))
+        said = (_title(device, values, main), _ADVICE[main])
+        return self._of(view, device, values, ("confirmed", self._severity(values)), said)
 
     def _severity(self, values: Mapping[str, Any]) -> Severity:
-        removable = values["removable_pct"]
-        return (
-            "critical"
-            if removable >= self.critical_pct
-            else "warning"
-            if removable >= self.warn_pct
-            else "info"
-        )
+        if values["removable_pct"] >= self.critical_pct:
+            return "critical"
+        return "warning" if values["removable_pct"] >= self.warn_pct else "info"
 
     def _of(
         self,
@@ -156,30 +143,24 @@ class GpuIdle(Pass):
         device: DeviceTrace,
         values: dict[str, Any],
         verdict: tuple[Status, Severity],
-        title: str,
-        advice: tuple[str, ...],
+        said: tuple[str, tuple[str, ...]],
     ) -> Finding:
-        return Finding(
-            code=self.code,
-            status=verdict[0],
-            severity=verdict[1],
-            run=view.name,
-            rank=device.rank,
-            where=_where(device),
-            title=title,
-            effect=Effect(
-                value=values["idle_pct"], unit="% of the span idle", method="union of all activity, exact"
-            ),
-            evidence=_evidence(view, device, values),
-            parameters=self.parameters(),
-            wasted_gpu_s=values["removable_ns"] / 1e9,
-            advice=advice,
-            values=jsonable(values),
+        healthy = verdict[0] == "refuted"
+        share = Effect(
+            value=values["idle_pct"], unit="% of the span idle", method="union of all activity, exact"
         )
-
-
-def _where(device: DeviceTrace) -> Where:
-    return Where(t_start_ns=device.low_ns, t_end_ns=device.high_ns, device=device.device)
+        return about_device(
+            self,
+            view,
+            device,
+            verdict,
+            title=said[0],
+            advice=said[1],
+            effect=share,
+            evidence=() if healthy else _evidence(device, values),
+            wasted_gpu_s=None if healthy else values["removable_ns"] / 1e9,
+            values=values,
+        )
 
 
 def _values(device: DeviceTrace, idle: Idle, steps: Steps | None) -> dict[str, Any]:
@@ -252,8 +233,8 @@ def _title(device: DeviceTrace, values: Mapping[str, Any], main: str) -> str:
     )
 
 
-def _evidence(view: RunView, device: DeviceTrace, values: Mapping[str, Any]) -> tuple[Evidence, ...]:
-    source = str(device.rows["source"].cast(pl.String)[0]) if "source" in device.rows.columns else view.name
+def _evidence(device: DeviceTrace, values: Mapping[str, Any]) -> tuple[Evidence, ...]:
+    source = str(device.rows["source"].cast(pl.String)[0])
     return tuple(
         Evidence(
             source=source,

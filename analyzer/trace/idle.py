@@ -67,6 +67,11 @@ class Idle:
         order = np.argsort(-total, kind="stable")
         return {IDLE_CAUSES[j]: int(total[j]) for j in order if total[j]}
 
+    @staticmethod
+    def column(cause: str) -> int:
+        """The column of ``ns`` that holds a cause."""
+        return IDLE_CAUSES.index(cause)
+
     @cached_property
     def cause(self) -> npt.NDArray[np.int64]:
         """The cause that explains most of each gap, as an index into ``IDLE_CAUSES``."""
@@ -163,7 +168,7 @@ def _share(
         part = view.by_class[name].covered(low, high)
         ns[chosen, j] += part
         left = left - part
-    ns[chosen, IDLE_CAUSES.index("unobserved")] += left
+    ns[chosen, Idle.column("unobserved")] += left
 
 
 def _give_to_waits(
@@ -173,10 +178,10 @@ def _give_to_waits(
     quick = view.quick.covered(gaps.start[chosen], until[chosen])
     for wait in BLOCKING:
         drained = view.blocked[wait].holds(gaps.start[chosen]) & view.by_class[wait].holds(gaps.start[chosen])
-        rows, to = chosen[drained], IDLE_CAUSES.index(wait)
+        rows, to = chosen[drained], Idle.column(wait)
         for name in REFILL:
-            j = IDLE_CAUSES.index(name)
+            j = Idle.column(name)
             ns[rows, to] += ns[rows, j]
             ns[rows, j] = 0
         ns[rows, to] += quick[drained]
-        ns[rows, IDLE_CAUSES.index("dataloader")] -= quick[drained]
+        ns[rows, Idle.column("dataloader")] -= quick[drained]

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import polars as pl
 
+from afterrun.analyzer.trace.collectives import Collectives, collectives_of
 from afterrun.analyzer.trace.devices import DeviceTrace, devices_of
 from afterrun.analyzer.trace.host import classed
 from afterrun.analyzer.trace.idle import Idle, explain
@@ -53,6 +54,11 @@ class Trace:
             host = self.feeding(device)
             self._idle[key] = explain(device, launch_calls(host), host)
         return self._idle[key]
+
+    @cached_property
+    def collectives(self) -> Collectives | None:
+        """Collectives matched over the devices; None where fewer than two took part in any."""
+        return collectives_of(self.devices)
 
     def steps(self, device: DeviceTrace) -> Steps | None:
         """The step marks of the process of a device; None where nothing marks steps."""

@@ -39,3 +39,7 @@ def short_name(kernel: str) -> str:
     name = kernel.removeprefix("void ").replace("(anonymous namespace)::", "")
     name = name.split("<")[0].split("(")[0] or kernel
     return name if len(name) <= _SHOWN else name[: _SHOWN - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+NO_DEVICE = ("kernels, copies or graph launches in the trace",)
+"""What is missing where a trace holds no GPU activity."""

@@ -1,0 +1,1 @@
+"""Counters as series: one device and counter, on one clock, weighted by time."""

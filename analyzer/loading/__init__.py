@@ -1,0 +1,1 @@
+"""Data loading as traces and step times show it."""
