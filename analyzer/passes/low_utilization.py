@@ -29,9 +29,9 @@ class LowUtilization(Pass):
     needs: ClassVar[tuple[str, ...]] = ()
     explain: ClassVar[Explanation] = Explanation(
         meaning="A device that the job holds is used for a small part of the time.",
-        rule="From counters: utilization.gpu is the share of the last sampling period in which at least one kernel ran, an upper bound of use. Over the steady part (first to last sample of at least start_pct), weighted by time: "
-        "confirmed when even the upper bound stays below low_pct in 95 % of the time, possible when its mean is below low_pct while it swings (5 % and 95 % quantiles apart). A device that never reaches start_pct is unused and "
-        "told as information. From a trace: idle share of at least trace_idle_pct with most of it in Python or unobserved host work.",
+        rule="From counters: utilization.gpu is the share of the last sampling period in which at least one kernel ran, an upper bound of use. Over the steady part (first to last sample of at least start_pct), weighted by time, "
+        "a mean below low_pct is possible, for samples say that a device was little used and not that the job lost by it; critical below very_low_pct when it also stays below low_pct in 95 % of the time. A device that never reaches "
+        "start_pct is unused and told as information. From a trace: idle share of at least trace_idle_pct with most of it in Python or unobserved host work.",
         abstains="Without utilisation samples and without GPU activity in a trace.",
         confused_with="Waiting for collectives, whose kernels count as use; a sampler slower than the stalls; a second device that the job never meant to use.",
         remedies=(
@@ -92,12 +92,11 @@ class LowUtilization(Pass):
         if mean >= self.low_pct:
             title = f"{name} was in use {percent(mean)} of the time at most."
             return self._finding(view, s, ("refuted", "info"), title, values)
-        status: Status = "confirmed" if p95 < self.low_pct else "possible"
-        severity: Severity = "critical" if mean < self.very_low_pct and status == "confirmed" else "warning"
+        severity: Severity = "critical" if mean < self.very_low_pct and p95 < self.low_pct else "warning"
         swing = f", between {number(p5, 2)} and {number(p95, 2)} %" if p95 - p5 > 20 else ""
         seconds = "" if work.interval_s is None else f" of {span_time(work.seconds[-1] * 1e9)}"
         title = f"{name} was in use at most {percent(mean)}{seconds} (sampled utilisation{swing})."
-        return self._finding(view, s, (status, severity), title, values)
+        return self._finding(view, s, ("possible", severity), title, values)
 
     def _finding(
         self,
