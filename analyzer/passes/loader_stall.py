@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from afterrun.analyzer.finding import Effect, Finding, Severity, Where, jsonable
+from afterrun.analyzer.finding import Effect, Evidence, Finding, Severity, Where, jsonable
+from afterrun.analyzer.loading.logged import LoggedLoading, logged_loading
 from afterrun.analyzer.loading.traced import DeviceLoading, LoaderCalls, device_loading, loader_calls
 from afterrun.analyzer.prose import count, percent, span_time
 from afterrun.analyzer.registry import Explanation, Pass, threshold
@@ -65,6 +66,10 @@ class LoaderStall(Pass):
         if calls is not None:
             yield self._of_host(view, calls)
             return
+        logged = logged_loading(view)
+        if logged is not None:
+            yield self._of_log(view, logged)
+            return
         missing = ("a profiler trace with loader calls, or a logged data time beside the step time",)
         yield abstained(self, view, "Not assessable: nothing recorded tells loading from training.", missing)
 
@@ -120,6 +125,36 @@ class LoaderStall(Pass):
             parameters=self.parameters(),
             advice=self.explain.remedies,
             values=values,
+        )
+
+    def _of_log(self, view: RunView, logged: LoggedLoading) -> Finding:
+        share = logged.share_pct
+        alarm = share >= self.warn_pct
+        lost = view.gpu_s_between(logged.first_step, logged.last_step)
+        return Finding(
+            code=self.code,
+            status="confirmed" if share >= self.info_pct else "refuted",
+            severity="critical" if share >= self.critical_pct else "warning" if alarm else "info",
+            run=view.name,
+            where=Where(step_start=int(logged.first_step), step_end=int(logged.last_step)),
+            title=f"Waiting for data takes {percent(share)} of the step time ({logged.data_tag} against {logged.step_tag}).",
+            effect=Effect(
+                value=share, unit="% of the step time waiting for data", method="sum of logged times"
+            ),
+            evidence=(
+                Evidence(
+                    source=logged.source, tag=logged.data_tag, value=logged.data_s, note="median data time, s"
+                ),
+                Evidence(
+                    source=logged.source, tag=logged.step_tag, value=logged.step_s, note="median step time, s"
+                ),
+            ),
+            parameters=self.parameters(),
+            wasted_gpu_s=lost * share / 100 if lost is not None and alarm else None,
+            advice=self.explain.remedies if alarm else (),
+            values=jsonable(
+                {"share_pct": share, "data_s": logged.data_s, "step_s": logged.step_s, "rows": logged.rows}
+            ),
         )
 
 
