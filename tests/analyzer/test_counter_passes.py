@@ -1,0 +1,218 @@
+"""Passes on counters: utilisation, clocks, memory. Values that can be added up by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+import pytest
+
+from afterrun.analyzer.counters.series import CounterSeries, counter_series
+from afterrun.analyzer.finding import Finding
+from afterrun.analyzer.registry import pass_types
+from afterrun.analyzer.view import RunView
+from afterrun.loaders.schema import SCHEMAS
+from tests.support.tables import make_tables
+
+GIB = 2.0**30
+Row = tuple[int | None, str, Sequence[float] | np.ndarray]
+
+
+def view(*rows: Row, every_s: float | None = 1.0) -> RunView:
+    """A run with samples: (device, counter, values), one sample every ``every_s``."""
+    frames = [
+        pl.DataFrame(
+            {
+                "run": "run",
+                "source": "gpu.csv",
+                "attempt": 1,
+                "rank": None,
+                "host": None,
+                "device": device,
+                "series": "",
+                "counter": counter,
+                "t_ns": None
+                if every_s is None
+                else [int((10**9 + i * every_s) * 10**9) for i in range(len(values))],
+                "value": np.asarray(values, np.float64),
+            },
+            schema=SCHEMAS["samples"],
+        )
+        for device, counter, values in rows
+    ]
+    tables = make_tables({"epoch": ([0], [0.0])})
+    return RunView(name="run", tables=tables.with_(samples=pl.concat(frames)).validate())
+
+
+def found(code: str, of: RunView) -> list[Finding]:
+    return list(pass_types()[code]().run(of))
+
+
+def one(values: Sequence[float], t_s: Sequence[float] | None = None) -> CounterSeries:
+    return CounterSeries(
+        counter="gpu_util_pct",
+        device=0,
+        rank=None,
+        host=None,
+        series="",
+        source="x",
+        t_ns=None if t_s is None else (np.asarray(t_s) * 1e9).astype(np.int64),
+        value=np.asarray(values, np.float64),
+    )
+
+
+class TestSeries:
+    def test_a_sample_stands_for_the_time_to_the_next(self) -> None:
+        s = one([100, 0, 0], [0, 3, 4])  # held 3, 1 and (median) 2 s
+        assert s.interval_s == 2
+        assert s.weight_s.tolist() == [3, 1, 2]
+        assert s.mean == pytest.approx(50)
+
+    def test_a_hole_is_neither_idle_nor_busy(self) -> None:
+        # samples each second, 90 s without any: the last before the hole stands for 3 s
+        s = one([90, 90, 90, 0, 0], [0, 1, 2, 92, 93])
+        assert s.weight_s.tolist() == [1, 1, 3, 1, 1]
+        assert s.mean == pytest.approx(90 * 5 / 7)
+
+    def test_quantiles_are_of_time(self) -> None:
+        s = one([10, 20, 30], None)
+        assert (s.quantile(0.3), s.quantile(0.5), s.quantile(1.0)) == (10, 20, 30)
+
+    def test_devices_that_take_turns_are_two_series(self) -> None:
+        both = view((0, "gpu_util_pct", [95] * 10), (1, "gpu_util_pct", [0] * 10))
+        assert [(s.device, s.mean) for s in counter_series(both.tables.samples)] == [(0, 95), (1, 0)]
+
+
+class TestLowUtilization:
+    def test_little_use_is_suspected_and_never_confirmed_from_samples(self) -> None:
+        (low,) = found("low-utilization", view((0, "gpu_util_pct", [20.0] * 100)))
+        assert (low.status, low.severity) == ("possible", "critical")
+        assert low.values["mean_pct"] == pytest.approx(20)
+        assert low.wasted_gpu_s == pytest.approx(99 * 0.8)
+
+    def test_start_up_is_left_out(self) -> None:
+        (low,) = found("low-utilization", view((0, "gpu_util_pct", [0.0] * 60 + [95.0] * 60)))
+        assert low.status == "refuted"
+        assert low.values["mean_pct"] == pytest.approx(95)
+
+    def test_an_unused_device_is_told_apart(self) -> None:
+        used, unused = found(
+            "low-utilization", view((0, "gpu_util_pct", [95.0] * 50), (1, "gpu_util_pct", [0.0] * 50))
+        )
+        assert (used.status, unused.status) == ("refuted", "refuted")
+        assert "never used" in unused.title
+
+    def test_nothing_recorded_is_no_answer(self) -> None:
+        (low,) = found("low-utilization", view((0, "temp_c", [50.0] * 50)))
+        assert low.status == "abstained"
+
+
+class TestThrottled:
+    @staticmethod
+    def clocks(reasons: float | None, temp_slow: float = 84.0) -> RunView:
+        n = 100
+        slow = np.arange(n) >= 60
+        rows: list[Row] = [
+            (0, "sm_clock_hz", np.where(slow, 1.2e9, 1.5e9)),
+            (0, "gpu_util_pct", np.full(n, 98.0)),
+            (0, "temp_c", np.where(slow, temp_slow, 70.0)),
+        ]
+        if reasons is not None:
+            rows.append((0, "throttle_reasons", np.where(slow, reasons, 0.0)))
+        return view(*rows)
+
+    def test_heat_is_confirmed_by_reasons_or_by_temperature(self) -> None:
+        for reasons in (0x40, 0x20, None):
+            (hot,) = found("throttled", self.clocks(reasons))
+            assert (hot.status, hot.severity) == ("confirmed", "warning")
+            assert hot.values["drop_pct"] == pytest.approx(20)
+            assert hot.values["slow_share_pct"] == pytest.approx(40)
+            assert hot.wasted_gpu_s == pytest.approx(40 * 0.2)
+
+    def test_a_power_cap_is_named(self) -> None:
+        (cap,) = found("throttled", self.clocks(0x4))
+        assert "power limit" in cap.title
+
+    def test_a_drop_without_any_reason_is_possible(self) -> None:
+        (cold,) = found("throttled", self.clocks(None, temp_slow=60.0))
+        assert cold.status == "possible"
+
+    def test_low_clocks_of_an_idle_device_are_no_throttling(self) -> None:
+        n = 100
+        idle = np.arange(n) >= 60
+        rows = (
+            (0, "sm_clock_hz", np.where(idle, 2.1e8, 1.5e9)),
+            (0, "gpu_util_pct", np.where(idle, 0.0, 98.0)),
+        )
+        (fine,) = found("throttled", view(*rows))
+        assert fine.status == "refuted"
+
+
+class TestMemory:
+    def test_a_leak_goes_on_to_the_end(self) -> None:
+        t = np.arange(400.0)
+        used = 20 * GIB + 0.02 * GIB * t + 2 * GIB * ((t % 20) / 20)
+        (leak,) = found(
+            "memory-growth", view((0, "mem_used_bytes", used), (0, "mem_total_bytes", np.full(400, 80 * GIB)))
+        )
+        assert (leak.status, leak.severity) == ("confirmed", "warning")
+        assert leak.values["bytes_per_s"] == pytest.approx(0.02 * GIB, rel=0.15)
+        assert leak.values["seconds_until_full"] == pytest.approx(52 / 0.02, rel=0.2)
+
+    def test_a_saw_whose_floor_stays_is_no_leak(self) -> None:
+        t = np.arange(400.0)
+        (saw,) = found("memory-growth", view((0, "mem_used_bytes", 20 * GIB + 8 * GIB * ((t % 57) / 57))))
+        assert saw.status == "refuted"
+
+    def test_growth_that_slows_down_is_not_called_a_leak(self) -> None:
+        t = np.arange(600.0)
+        (slow,) = found("memory-growth", view((0, "mem_used_bytes", 20 * GIB + GIB * np.log1p(t / 20))))
+        assert (slow.status, slow.severity) == ("possible", "info")
+
+    def test_too_few_samples_are_no_answer(self) -> None:
+        (few,) = found("memory-growth", view((0, "mem_used_bytes", [1.0, 2.0, 3.0])))
+        assert few.status == "abstained"
+
+    @pytest.mark.parametrize(
+        ("peak", "status", "severity"),
+        [(78.5, "possible", "warning"), (75, "possible", "info"), (40, "refuted", "info")],
+    )
+    def test_how_near_to_full(self, peak: float, status: str, severity: str) -> None:
+        used = [30 * GIB] * 49 + [peak * GIB]
+        (limit,) = found(
+            "memory-limit", view((0, "mem_used_bytes", used), (0, "mem_total_bytes", [80 * GIB] * 50))
+        )
+        assert (limit.status, limit.severity) == (status, severity)
+        assert limit.values["peak_pct"] == pytest.approx(100 * peak / 80)
+
+    def test_room_for_a_larger_batch(self) -> None:
+        (room,) = found(
+            "batch-headroom",
+            view((0, "mem_used_bytes", [20 * GIB] * 50), (0, "mem_total_bytes", [80 * GIB] * 50)),
+        )
+        assert (room.status, room.severity) == ("possible", "info")
+        assert room.values["batch_ratio"] == pytest.approx(0.92 * 80 / 20)
+
+    def test_what_the_allocator_holds_and_does_not_use(self) -> None:
+        rows = ((0, "mem_reserved_bytes", [10 * GIB, 20 * GIB]), (0, "mem_alloc_bytes", [9 * GIB, 10 * GIB]))
+        (apart,) = found("fragmentation", view(*rows))
+        assert (apart.status, apart.severity) == ("possible", "info")
+        assert apart.values["unused_pct"] == pytest.approx(50)
+        (pressed,) = found("fragmentation", view(*rows, (0, "alloc_retries", [0.0, 3.0])))
+        assert pressed.severity == "warning"
+
+
+class TestSampling:
+    def test_a_slow_sampler_cannot_show_short_stalls(self) -> None:
+        (slow,) = found("undersampled", view((0, "gpu_util_pct", [50.0] * 20), every_s=60.0))
+        assert (slow.status, slow.severity) == ("possible", "info")
+        assert slow.values["blind_below_s"] == 120
+
+    def test_a_quick_one_is_fine(self) -> None:
+        (fine,) = found("undersampled", view((0, "gpu_util_pct", [50.0] * 20), every_s=0.1))
+        assert fine.status == "refuted"
+
+    def test_without_a_clock_there_is_no_answer(self) -> None:
+        (none,) = found("undersampled", view((0, "gpu_util_pct", [50.0] * 20), every_s=None))
+        assert none.status == "abstained"
