@@ -62,5 +62,7 @@ def span_time(ns: float) -> str:
 
 
 def gpu_time(gpu_s: float) -> str:
-    """GPU-seconds as GPU-hours, or as GPU-minutes below a tenth of an hour."""
+    """GPU-seconds as GPU-hours, as GPU-minutes below a tenth of an hour, as they are below a minute."""
+    if gpu_s < 60:
+        return f"{number(gpu_s, 2)} GPU-s"
     return f"{number(gpu_s / 3600, 2)} GPU-h" if gpu_s >= 360 else f"{number(gpu_s / 60, 2)} GPU-min"

@@ -31,13 +31,15 @@ class LoaderCalls:
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceLoading:
-    """Idle time of one device that loading explains, ns; ``by_stage_ns`` by the name of the loader call."""
+    """Idle time of one device that loading explains, ns."""
 
     idle_ns: int
     share_pct: float
     longest_ns: int
     stalls: int
     gap_share_pct: float
+    inside_calls_pct: float
+    """Part of the idle time that lies inside any loader call, whatever caused it."""
     period: int | None
 
 
@@ -66,12 +68,17 @@ def device_loading(trace: Trace, device: DeviceTrace) -> DeviceLoading:
     column = idle.column("dataloader")
     part = idle.ns[:, column]
     lost = int(part.sum())
+    calls = trace.host(device).filter(pl.col("lane") == "data")
+    inside = union(calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy())
     return DeviceLoading(
         idle_ns=lost,
         share_pct=100.0 * lost / max(device.span_ns, 1),
         longest_ns=int(part.max()) if len(part) else 0,
         stalls=int((part > 0.5 * idle.gaps.durations).sum()),
         gap_share_pct=100.0 * lost / max(device.idle_ns, 1),
+        inside_calls_pct=100.0
+        * int(inside.covered(idle.gaps.start, idle.gaps.end).sum())
+        / max(device.idle_ns, 1),
         period=_period(trace, device),
     )
 

@@ -88,9 +88,14 @@ class LoaderStall(Pass):
             else "info"
         )
         every = f", every {found.period} steps" if found.period else ""
+        inside = (
+            f"{percent(found.inside_calls_pct)} of its idle time lies inside loader calls"
+            if found.inside_calls_pct
+            else f"{percent(found.gap_share_pct)} of its idle time"
+        )
         title = (
-            f"{device_name(device)} waits for data {percent(found.share_pct)} of {span_time(device.span_ns)}: {span_time(found.idle_ns)} in "
-            f"{count(found.stalls, 'stall')}{every}, {percent(found.gap_share_pct)} of its idle time."
+            f"{device_name(device)} waits for data {percent(found.share_pct)} of {span_time(device.span_ns)}: "
+            f"{span_time(found.idle_ns)} in {count(found.stalls, 'stall')}{every}; {inside}."
         )
         return about_device(
             self,
@@ -176,6 +181,7 @@ def _values(found: DeviceLoading | None, calls: LoaderCalls | None) -> dict[str,
         "data_idle_ns": found.idle_ns,
         "data_idle_pct": found.share_pct,
         "data_share_of_idle_pct": found.gap_share_pct,
+        "gap_inside_loader_pct": found.inside_calls_pct,
         "longest_stall_ns": found.longest_ns,
         "stalls": found.stalls,
         "period_steps": found.period,

@@ -18,6 +18,7 @@ from afterrun import __version__
 
 COMMANDS = {
     "report": "Findings, figures and a page for the runs below PATH.",
+    "compare": "Two runs or traces side by side.",
     "inspect": "What is here, what is readable, and why not.",
     "export": "The unified tables as Parquet, CSV or JSON lines.",
     "explain": "What a finding means and how it is decided.",
