@@ -13,8 +13,9 @@ import polars as pl
 from afterrun.analyzer.stats import Array
 
 Layer = Literal[
-    "raw", "band", "smooth", "line", "dots", "superseded", "lane", "peak", "best", "shade", "fill", "bar"
-]
+    "raw", "band", "smooth", "line", "dots", "superseded", "lane", "peak", "best", "shade", "fill", "bar",
+    "box", "area", "heat", "label",
+]  # fmt: skip
 """How rows are drawn.
 
 ``raw``         thin line through every point (thinned to its envelope), holes where a value is not finite
@@ -29,6 +30,10 @@ Layer = Literal[
 ``shade``       stretch of the panel from ``x`` to ``x_end`` (an interval of confidence)
 ``fill``        filled between zero and ``y``
 ``bar``         horizontal bar from zero to ``x_end`` between ``low`` and ``high``
+``box``         filled rectangle from ``x`` to ``x_end`` and ``low`` to ``high``
+``area``        filled between ``low`` and ``high``, from each ``x`` to the next
+``heat``        rectangle from ``x`` to ``x_end`` and ``low`` to ``high``, darker the nearer ``y`` is to 1
+``label``       the words in ``name``, right of the point
 """
 
 MARKED_POINTS = 80
@@ -60,6 +65,13 @@ class Panel(NamedTuple):
     share: float = 1.0
     zero: bool = False
     """Whether a line marks zero."""
+    rows: tuple[str, ...] = ()
+    """Names of rows from top to bottom; row i stands at i, and the axis has no numbers."""
+
+
+def row_panel(name: str, names: tuple[str, ...], *, share: float = 1.0) -> Panel:
+    """A panel of named rows, the first on top."""
+    return Panel(name, "", len(names) - 0.5, -0.5, share=share, rows=names)
 
 
 class XAxis(NamedTuple):

@@ -27,6 +27,24 @@ ROLES: Mapping[str, str] = {
     "accent": VERMILLION,
     "quiet": "#6E6E6E",
     "ink": "#222222",
+    # what a device does
+    "compute": "#B9C9D6",
+    "comm": "#CC79A7",
+    "copy": "#E7C46A",
+    # why it does nothing
+    "dataloader": VERMILLION,
+    "launch": "#0072B2",
+    "sync": "#009E73",
+    "memcpy": "#E69F00",
+    "checkpoint": "#56B4E9",
+    "eval": "#F0E442",
+    "compile": "#6A3D9A",
+    "comm_wait": "#8E3B6B",
+    "gc": "#8C510A",
+    "allocator": "#BF812D",
+    "kernel_gap": "#DADADA",
+    "python": "#8A8A8A",
+    "unobserved": "#3A3A3A",
 }
 """What a colour is for; figures name roles, never colours."""
 

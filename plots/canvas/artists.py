@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from afterrun.plots.canvas.text import legible
 from afterrun.plots.spec import MARKED_POINTS, Mark
 
 if TYPE_CHECKING:
@@ -124,6 +125,45 @@ def _bar(ax: Axes, part: pl.DataFrame, role: str, theme: Theme) -> None:
     ax.stairs(part["x_end"], edges, orientation="horizontal", fill=True, facecolor=theme.tint(role, 0.45))
 
 
+def _boxes(ax: Axes, part: pl.DataFrame, colours: Any) -> None:
+    from matplotlib.collections import PolyCollection  # noqa: PLC0415  # heavy; only drawing needs it
+
+    left, right = part["x"].to_numpy(), part["x_end"].to_numpy()
+    low, high = part["low"].to_numpy(), part["high"].to_numpy()
+    corners = np.stack([np.stack([left, left, right, right], 1), np.stack([low, high, high, low], 1)], axis=2)
+    ax.add_collection(PolyCollection(list(corners), facecolors=colours, edgecolors="none", lw=0, zorder=2))
+
+
+def _box(ax: Axes, part: pl.DataFrame, role: str, theme: Theme) -> None:
+    _boxes(ax, part, theme.colour(role))
+
+
+def _heat(ax: Axes, part: pl.DataFrame, role: str, theme: Theme) -> None:
+    _boxes(ax, part, [theme.tint(role, 1.0 - float(y)) for y in part["y"]])
+
+
+def _area(ax: Axes, part: pl.DataFrame, role: str, theme: Theme) -> None:
+    x = part["x"].to_numpy()
+    # several rows of one name follow each other: each begins anew on the left
+    for rows in np.split(np.arange(len(x)), np.flatnonzero(np.diff(x) < 0) + 1):
+        low, high = part["low"].to_numpy()[rows], part["high"].to_numpy()[rows]
+        ax.fill_between(x[rows], low, high, step="post", facecolor=theme.colour(role), lw=0, zorder=2)
+
+
+def _label(ax: Axes, part: pl.DataFrame, _role: str, theme: Theme) -> None:
+    for x, y, text in part.select("x", "y", "name").iter_rows():
+        ax.annotate(
+            legible(text),
+            (x, y),
+            xytext=(0.35 * theme.font_pt, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=0.86 * theme.font_pt,
+            color=theme.colour("ink"),
+            annotation_clip=False,
+        )
+
+
 _LAYERS: Mapping[str, Callable[[Any, pl.DataFrame, str, Any], None]] = {
     "raw": _raw,
     "band": _band,
@@ -136,6 +176,10 @@ _LAYERS: Mapping[str, Callable[[Any, pl.DataFrame, str, Any], None]] = {
     "shade": _shade,
     "fill": _fill,
     "bar": _bar,
+    "box": _box,
+    "heat": _heat,
+    "area": _area,
+    "label": _label,
 }
 
 
@@ -160,6 +204,7 @@ def key_artists(layer: str, role: str, theme: Theme) -> dict[str, Any]:
         "band": {"color": theme.tint(role, 0.72), "lw": 6.0, "solid_capstyle": "butt"},
         "shade": {"color": theme.tint(role, 0.75), "lw": 6.0, "solid_capstyle": "butt"},
         "fill": {"color": theme.tint(role, 0.72), "lw": 6.0, "solid_capstyle": "butt"},
+        "box": {"color": colour, "lw": 6.0, "solid_capstyle": "butt"},
         "smooth": {"color": colour, "lw": theme.line_pt},
         "line": {"color": colour, "lw": 0.75 * theme.line_pt, "marker": "o", "ms": theme.marker_pt, "mec": "white", "mew": 0.5, "markevery": [1]},
         "superseded": {"color": SUPERSEDED, "lw": 0.7 * theme.line_pt, "ls": (0, (3, 1.6))},

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from afterrun.plots.canvas.pen import Pen
-from afterrun.plots.canvas.text import linear_ticks, log_ticks, step_texts, tick_texts
+from afterrun.plots.canvas.text import legible, linear_ticks, log_ticks, step_texts, tick_texts
 from afterrun.plots.spec import Panel, XAxis
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ class Ticks(NamedTuple):
 
 def y_ticks(panel: Panel, theme: Theme, share: float) -> Ticks:
     """Ticks of a panel that has this share of the height of all."""
+    if panel.rows:
+        return Ticks([float(i) for i in range(len(panel.rows))], [legible(r) for r in panel.rows])
     most = max(3, min(theme.y_ticks, round(1.6 * theme.y_ticks * share)))
     make = log_ticks if panel.log else linear_ticks
     at = make(panel.low, panel.high, most)
@@ -61,7 +63,10 @@ def y_axis(ax: Axes, panel: Panel, ticks: Ticks, theme: Theme) -> None:
         }
         ax.plot([0.0] * len(minor), minor, transform=ax.get_yaxis_transform(), **style)
     ax.tick_params(axis="y", labelsize=SMALL * theme.font_pt, pad=2.5)
-    ax.grid(axis="y", color=GRID, lw=0.6, zorder=0)
+    if panel.rows:
+        ax.tick_params(axis="y", length=0)
+    else:
+        ax.grid(axis="y", color=GRID, lw=0.6, zorder=0)
     ax.set_axisbelow(True)
     if panel.zero:
         ax.axhline(0.0, color=AXIS_GREY, lw=0.8, zorder=1.7)

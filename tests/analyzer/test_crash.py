@@ -80,7 +80,7 @@ def test_lost_work_is_billed_where_clock_and_gpus_are_known(tmp_path: Path) -> N
     (f,) = crash(tmp_path, now_ns=2**62, all=rank(0) + rank(1) + OOM + "\n")
     assert f.values["steps_lost"] == 10
     assert f.wasted_gpu_s == pytest.approx(20.0)
-    assert "(0.33 GPU-min)" in f.title
+    assert "(20 GPU-s)" in f.title
 
 
 @pytest.mark.parametrize(
