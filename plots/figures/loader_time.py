@@ -110,8 +110,8 @@ def _traced(view: RunView, calls: pl.DataFrame) -> Prepared | Skip:
         x=XAxis("loader call", 0.5, len(merged) + 0.5),
         panels=(Panel("main", f"time in the call, {unit.name}", 0.0, high),),
         keys=(
-            Key("box", "compute", "in the call, device busy"),
-            Key("box", "dataloader", "in the call, device idle"),
+            Key("box", "compute", "in the call"),
+            Key("box", "dataloader", "of it, device idle"),
         )
         if devices
         else (Key("box", "compute", "in the call"),),

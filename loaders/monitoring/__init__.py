@@ -1,0 +1,1 @@
+"""What readers of monitoring systems share: labels, series, values with units."""
