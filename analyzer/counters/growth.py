@@ -46,7 +46,7 @@ def growth(s: CounterSeries) -> Growth | None:
     used = size * BLOCKS
     floors = work.value[:used].reshape(BLOCKS, size).min(axis=1)
     at = work.seconds[:used].reshape(BLOCKS, size).mean(axis=1)
-    per_block = (at[-1] - at[0]) / (BLOCKS - 1) or 1.0
+    per_block = float(at[-1] - at[0]) / (BLOCKS - 1) or 1.0
     found = trend(floors, confidence=0.99)
     third = BLOCKS // 3
     overall = found.slope * (BLOCKS - 1)

@@ -46,7 +46,7 @@ def device_memory(samples: pl.DataFrame) -> list[DeviceMemory]:
 
 
 def _key(s: CounterSeries) -> tuple[object, ...]:
-    return (s.rank, s.host, s.device, s.source)
+    return (s.rank, s.host, s.device, s.series, s.source)
 
 
 def gib(value: float) -> str:

@@ -4,7 +4,7 @@ Classes in order of precedence, each instant in one of them: checkpoint, eval, d
 allocator, memcpy (a call that blocks on a copy of real size), sync (any other call that blocks), launch (operators and CUDA
 calls). What no row covers is a hole: a short one is the interpreter between two calls (``other``), or part of
 launching where the trace holds no operators at all; a long one is explained by the operating-system calls inside
-it, or stays ``unobserved``.
+it, is compiling where code is loaded to the device right behind it, or stays ``unobserved``.
 """
 
 from __future__ import annotations
@@ -218,6 +218,12 @@ def _fill_holes(
         share = covered.covered(long.start, long.end) / np.maximum(long.durations, 1)
         winner[share >= best] = name
         best = np.maximum(best, share)
+    loads = np.sort(
+        rows.filter((pl.col("class") == "compile") & (pl.col("lane") == "runtime"))["start_ns"].to_numpy()
+    )
+    if len(loads):
+        after = np.append(loads, np.iinfo(np.int64).max)[np.searchsorted(loads, long.end)]
+        winner[(winner == "unobserved") & (after - long.end <= SHORT_HOLE_NS)] = "compile"
     for name in dict.fromkeys(winner):
         sets[name] = sets[name] | _some(long, winner == name)
 

@@ -215,3 +215,13 @@ def test_threads_that_do_not_launch_explain_nothing() -> None:
     book.rows[2]["name"] = "aten::stack"
     book.span("data", "DataPipe worker", 0, 9000, track=MAIN + 7)
     assert causes(book.view())["launch"] == 5005
+
+
+def test_a_long_hole_before_code_is_loaded_is_compiling() -> None:
+    book = TraceBook()
+    book.work(0, 100, called_us=-5)
+    book.span("runtime", "cuModuleLoadData", 5000, 300)
+    book.work(5320, 100, called_us=5310, name="triton_poi_fused_add")
+    by = causes(book.view())
+    assert by["compile"] == 4900 + 300
+    assert "unobserved" not in by
