@@ -105,6 +105,7 @@ def _parsed(path: Path, pages: Pages) -> Iterator[tuple[bool, list[str]]]:
                 if len(cells) > 3:
                     yield False, cells
         pages.damaged += block.too_long
+    pages.damaged += bool(open_cell)
 
 
 def _cells(line: str) -> list[str]:

@@ -118,21 +118,21 @@ def _points(
         if name not in identities:
             identities[name] = maker.of(*_named(name))
     numbers, units = readings(values)
-    scale = units.str.to_lowercase().replace_strict(_SCALE, default=1.0, return_dtype=pl.Float64)
+    told = units.str.to_lowercase().replace_strict(_SCALE, default=None, return_dtype=pl.Float64)
     keys = list(identities)
     at = series.replace_strict({k: i for i, k in enumerate(keys)}, return_dtype=pl.UInt32)
     of = pl.DataFrame(
         [identities[k] for k in keys], schema=["counter", "factor", "device", "host", "series"], orient="row"
     )
-    rows = of[at].with_columns(t_ns.alias("t_ns"), (numbers * scale).alias("value"))
+    rows = of[at].with_columns(t_ns.alias("t_ns"), numbers.alias("number"), told.alias("told"))
+    # a unit in the cell is the unit; without one the counter's own is meant
+    value = pl.col("number") * pl.coalesce("told", "factor")
     return (
-        rows.filter(pl.col("value").is_not_null())
-        .with_columns(
-            pl.col("value") * pl.col("factor"),
-            pl.col("device").cast(pl.Int32),
-            pl.col("host").cast(pl.String),
+        rows.with_columns(
+            value.alias("value"), pl.col("device").cast(pl.Int32), pl.col("host").cast(pl.String)
         )
-        .drop("factor")
+        .filter(pl.col("value").is_not_null())
+        .drop("factor", "number", "told")
     )
 
 

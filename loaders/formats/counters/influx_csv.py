@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,8 @@ from afterrun.loaders.tables.cells import moment
 from afterrun.loaders.tables.textblocks import decode, decode_head, split_lines, text_blocks
 
 COLUMNS = ("_time", "_value", "_field")
+_FRACTION = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.(\d{1,9})(Z|[+-]\d\d:\d\d)")
+
 NO_LABEL = frozenset({"", "result", "table", "_start", "_stop", "_time", "_value", "_field", "_measurement"})
 
 
@@ -56,12 +59,21 @@ class InfluxCsv(Loader):
                     labels = {k: v for k, v in row.items() if k not in NO_LABEL}
                     identities[key] = maker.of(row["_field"], labels)
                 times, values = points[identities[key]]
-                times.append(moment(row["_time"]))
+                times.append(_time_ns(row["_time"]))
                 values.append(value)
             rows = SeriesRows()
             for identity, (times, values) in points.items():
                 rows.add(identity, times, values)
             yield Batch(frames=rows.frames(), damaged=damaged)
+
+
+def _time_ns(text: str) -> int | None:
+    """RFC 3339 with up to nine decimals, whole nanoseconds kept."""
+    found = _FRACTION.fullmatch(text.strip())
+    if found is None:
+        return moment(text)
+    whole = moment(found[1] + found[3])
+    return None if whole is None else whole + int(found[2].ljust(9, "0"))
 
 
 def _number(text: str) -> float | None:
