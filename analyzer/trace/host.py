@@ -97,6 +97,9 @@ _RULES: tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...] = (
 )
 """Lanes, names, class; the first that fits. ``Torch-Compiled Region`` marks the running of compiled code, not compiling."""
 
+_COPY = re.compile(r"memcpy", re.I)
+_ASYNC_COPY = re.compile(r"memcpy.*async", re.I)
+
 _OS: Mapping[str, str] = MappingProxyType(
     {
         "checkpoint": "^(?:p?write|fsync|fdatasync|ftruncate|rename|sync_file)",
@@ -123,39 +126,44 @@ class HostView:
 def host_view(rows: pl.DataFrame, thread: int, window: tuple[int, int]) -> HostView:
     """The view of ``thread`` between two instants (ns); ``rows`` are ``classed`` spans of the threads that feed the device."""
     rows = rows.filter((pl.col("end_ns") > window[0]) & (pl.col("start_ns") < window[1]))
-    own, peers = rows.filter(pl.col("track") == thread), rows.filter(pl.col("track") != thread)
+    own = _by_class(rows.filter(pl.col("track") == thread))
+    peers = _by_class(rows.filter(pl.col("track") != thread))
     sets: dict[str, Intervals] = {name: Intervals.none() for name in CAUSES}
     taken = Intervals.none()
     for part in (own, peers):
         for name in CLASSES:
-            new = _union(part.filter(pl.col("class") == name)) - taken
-            sets[name], taken = sets[name] | new, taken | new
+            if name in part:
+                new = _union(part[name]) - taken
+                sets[name], taken = sets[name] | new, taken | new
     _fill_holes(sets, taken, rows, thread, window)
+    loads = own.get("dataloader")
     return HostView(
         by_class=sets,
-        quick=_quick(own) & sets["dataloader"],
-        blocked={name: _union(own.filter(pl.col("class") == name)) for name in BLOCKING},
+        quick=Intervals.none() if loads is None else _quick(loads) & sets["dataloader"],
+        blocked={name: _union(own[name]) if name in own else Intervals.none() for name in BLOCKING},
     )
+
+
+def _by_class(rows: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    parts = rows.select("class", "start_ns", "end_ns", "dur_ns").partition_by("class", as_dict=True)
+    return {str(name): part for (name,), part in parts.items() if name is not None}
 
 
 def classed(rows: pl.DataFrame, copies: pl.DataFrame) -> pl.DataFrame:
-    """Host spans with ``end_ns`` and ``class`` (null where a row explains nothing), names and lanes as text.
+    """Host spans with ``end_ns`` and ``class`` (null where a row explains nothing).
 
     ``copies`` holds ``corr`` and ``bytes`` of the copies of the device.
     """
-    kinds = rows.select(pl.col("lane", "name").cast(pl.String)).unique()
-    classes = [_class_of(lane, name) for lane, name in kinds.iter_rows()]
-    known = kinds.with_columns(pl.Series("class", classes, dtype=pl.String))
-    keyed = rows.with_columns(
-        pl.col("lane", "name").cast(pl.String), (pl.col("start_ns") + pl.col("dur_ns")).alias("end_ns")
+    kinds = rows.select("lane", "name").unique(maintain_order=True)
+    pairs = kinds.select(pl.col("lane", "name").cast(pl.String)).rows()
+    known = kinds.with_columns(
+        pl.Series("class", [_class_of(lane, name) for lane, name in pairs], dtype=pl.String),
+        pl.Series("copies", [lane == "runtime" and bool(_COPY.search(name)) for lane, name in pairs]),
+        pl.Series("staged", [lane == "runtime" and bool(_ASYNC_COPY.search(name)) for lane, name in pairs]),
     )
-    return _copy_waits(keyed.join(known, on=["lane", "name"], how="left", maintain_order="left"), copies)
-
-
-def feeding_threads(calls: pl.DataFrame, marks: pl.DataFrame) -> list[int]:
-    """Threads that launch work on a device or carry step marks, ascending."""
-    found = {int(t) for t in calls["track"].unique()}
-    return sorted(found | {int(t) for t in marks["track"].unique()})
+    ended = rows.with_columns((pl.col("start_ns") + pl.col("dur_ns")).alias("end_ns"))
+    keyed = ended.join(known, on=["lane", "name"], how="left", maintain_order="left")
+    return _copy_waits(keyed, copies).drop("copies", "staged")
 
 
 def _class_of(lane: str, name: str) -> str | None:
@@ -165,37 +173,22 @@ def _class_of(lane: str, name: str) -> str | None:
 
 def _copy_waits(rows: pl.DataFrame, copies: pl.DataFrame) -> pl.DataFrame:
     """Turns calls that wait for a copy into ``memcpy``: the copy call itself, and the call that blocks right behind it."""
-    runtime = pl.col("lane") == "runtime"
-    is_copy = runtime & pl.col("name").str.contains("(?i)memcpy")
-    if copies.is_empty() or not rows.select(is_copy.any()).item():
+    if copies.is_empty() or not rows["copies"].any():
         return rows
     sizes = copies.group_by("corr").agg(pl.col("bytes").max().alias("moved"))
-    rows = rows.join(sizes, on="corr", how="left", maintain_order="left").sort(
-        "track", "start_ns", maintain_order=True
+    calls = rows.with_row_index("row").filter(pl.col("lane") == "runtime")
+    calls = calls.select("row", "track", "start_ns", "dur_ns", "corr", "class", "copies", "staged")
+    calls = calls.join(sizes, on="corr", how="left", maintain_order="left").sort("track", "start_ns", "row")
+    large = pl.col("copies") & (pl.col("moved") >= COPY_BYTES).fill_null(value=False)
+    behind = large.shift(1).over("track").fill_null(value=False)
+    waits = calls.with_columns((large | behind).alias("large")).filter(
+        (pl.col("class") == "sync") | (pl.col("staged") & (pl.col("dur_ns") > BLOCKED_NS))
     )
-    large = is_copy & (pl.col("moved") >= COPY_BYTES)
-    calls = rows.filter(runtime).with_columns(
-        large.alias("large"),
-        ((pl.col("name").str.contains("(?i)memcpyasync")) & (pl.col("dur_ns") > BLOCKED_NS)).alias("staged"),
+    waits = waits.select(
+        "row", pl.when("large").then(pl.lit("memcpy")).otherwise(pl.lit("sync")).alias("waits")
     )
-    calls = calls.with_columns(
-        pl.col("large").shift(1).over("track").fill_null(value=False).alias("behind_large")
-    )
-    waits = (
-        calls.filter((pl.col("class") == "sync") | (pl.col("staged") & is_copy))
-        .select(
-            "track",
-            "start_ns",
-            "name",
-            pl.when(pl.col("large") | pl.col("behind_large"))
-            .then(pl.lit("memcpy"))
-            .otherwise(pl.lit("sync"))
-            .alias("waits"),
-        )
-        .unique(["track", "start_ns", "name"])
-    )
-    rows = rows.join(waits, on=["track", "start_ns", "name"], how="left", maintain_order="left")
-    return rows.with_columns(pl.coalesce("waits", "class").alias("class")).drop("waits", "moved")
+    found = rows.with_row_index("row").join(waits, on="row", how="left", maintain_order="left")
+    return found.with_columns(pl.coalesce("waits", "class").alias("class")).drop("row", "waits")
 
 
 def _fill_holes(
@@ -214,7 +207,7 @@ def _fill_holes(
     best = np.full(len(long), OS_SHARE)
     winner = np.full(len(long), "unobserved", dtype=object)
     for name, rule in _OS.items():
-        covered = _union(os_rows.filter(pl.col("name").str.contains(rule)))
+        covered = _union(os_rows.filter(os_rows["name"].cast(pl.String).str.contains(rule)))
         share = covered.covered(long.start, long.end) / np.maximum(long.durations, 1)
         winner[share >= best] = name
         best = np.maximum(best, share)
@@ -228,11 +221,8 @@ def _fill_holes(
         sets[name] = sets[name] | _some(long, winner == name)
 
 
-def _quick(rows: pl.DataFrame) -> Intervals:
+def _quick(loads: pl.DataFrame) -> Intervals:
     """Loader calls that found their batch ready: near the fastest tenth, and short at all."""
-    loads = rows.filter(pl.col("class") == "dataloader")
-    if loads.is_empty():
-        return Intervals.none()
     limit = min(QUICK_LOADER_NS, 3 * int(np.quantile(loads["dur_ns"].to_numpy(), 0.1)))
     return _union(loads.filter(pl.col("dur_ns") <= limit))
 
