@@ -265,3 +265,51 @@ def test_a_second_report_into_the_input_finds_the_same_runs(call: Call, healthy:
         assert call("report", healthy, "-o", healthy / "postmortem", "--no-figures")[0] == 0
     document = json.loads((healthy / "postmortem" / "findings.json").read_text())
     assert [r["name"] for r in document["runs"]] == ["healthy"]
+
+
+def test_compare_sets_two_traces_side_by_side(call: Call, tmp_path: Path) -> None:
+    for name, dur in (("a", 50), ("b", 80)):
+        events = [
+            {
+                "ph": "X",
+                "cat": "kernel",
+                "name": "k",
+                "pid": 0,
+                "tid": 7,
+                "ts": 100 * i,
+                "dur": dur,
+                "args": {"device": 0, "stream": 7},
+            }
+            for i in range(10)
+        ]
+        (tmp_path / f"{name}.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    code, out, _ = call("compare", tmp_path / "a.json", tmp_path / "b.json", "--json")
+    assert code == 0
+    found = {row["name"]: row for row in json.loads(out)["rows"]}
+    assert found["busy"]["base"] == pytest.approx(100 * 500 / 950)
+    assert found["busy"]["candidate"] == pytest.approx(100 * 800 / 980)
+    code, out, _ = call("compare", tmp_path / "a.json", tmp_path / "b.json")
+    assert code == 0
+    assert "idle by cause" in out
+
+
+def test_compare_with_nothing_is_not_comparable(call: Call, tmp_path: Path, healthy: Path) -> None:
+    events = [
+        {
+            "ph": "X",
+            "cat": "kernel",
+            "name": "k",
+            "pid": 0,
+            "tid": 7,
+            "ts": 1,
+            "dur": 5,
+            "args": {"device": 0, "stream": 7},
+        }
+    ]
+    (tmp_path / "a.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    (tmp_path / "b.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": []}))
+    code, _, err = call("compare", tmp_path / "a.json", tmp_path / "b.json")
+    assert code == 3
+    code, _, err = call("compare", tmp_path / "a.json", healthy)
+    assert code == 3
+    assert "no GPU activity" in err

@@ -1,0 +1,133 @@
+"""Figures of traces and counters: what is prepared, checkable by hand, and that it can be drawn."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from afterrun.analyzer.passes.gpu_idle import GpuIdle
+from afterrun.analyzer.view import RunView
+from afterrun.plots.registry import Prepared, Skip, figures
+from afterrun.plots.spec import FRAME
+from afterrun.plots.theme import SCREEN, paper
+from tests.analyzer.test_counter_passes import view as counters
+from tests.analyzer.test_gpu_passes import ranks
+from tests.support.traces import TraceBook
+
+TRACE_FIGURES = ("gpu-timeline", "gap-waterfall", "step-stack", "kernel-table", "loader-time")
+GIB = 2.0**30
+
+
+def job() -> RunView:
+    """Three steps of 1,000 us: 400 us computing, 500 us waiting for data, the rest launching."""
+    book = TraceBook()
+    for k in range(3):
+        book.span("annotation", f"ProfilerStep#{k}", k * 1000, 1000, step=k)
+        book.span("data", "next_batch", k * 1000 + 400, 500)
+        book.work(k * 1000, 400, called_us=k * 1000 - 90, call_us=80, name="void big<float>(int)")
+    return book.view()
+
+
+def prepared(name: str, view: RunView) -> Prepared:
+    made = figures()[name].prepare(view, list(GpuIdle().run(view)))
+    assert isinstance(made, Prepared), made
+    assert made.frame.schema == FRAME
+    return made
+
+
+def test_the_waterfall_adds_up_to_the_span() -> None:
+    made = prepared("gap-waterfall", job())
+    boxes = made.frame.filter(pl.col("layer") == "box")
+    assert boxes.select("name", pl.col("x", "x_end").round(6)).rows() == [
+        ("compute", 0.0, 1.2),
+        ("dataloader", 1.2, 2.2),
+        ("launch", 2.2, 2.4),
+    ]
+    assert made.x.label == "time, ms"
+    assert made.panels[0].rows == ("computing", "idle: waiting for data", "idle: launching")
+    assert "gpu-idle" in made.codes
+
+
+def test_the_timeline_stacks_to_one_row_a_device() -> None:
+    made = prepared("gpu-timeline", ranks(200, 1))
+    assert len(made.panels[0].rows) == 3
+    areas = made.frame.filter(pl.col("layer") == "area")
+    height = (
+        areas.with_columns(pl.col("low").round(0).alias("row"))
+        .group_by("row", "x")
+        .agg((pl.col("low") - pl.col("high")).sum())
+    )
+    assert height["low"].max() == pytest.approx(0.8)
+    assert height.filter(pl.col("x") < 15)["low"].min() == pytest.approx(0.8)
+
+
+def test_steps_are_made_of_their_parts() -> None:
+    boxes = prepared("step-stack", job()).frame
+    by = boxes.group_by("name").agg((pl.col("high") - pl.col("low")).sum().round(6)).sort("name")
+    # the last step has no gap behind its work
+    assert by.rows() == [("compute", 1200), ("dataloader", 1000), ("launch", 200)]
+
+
+def test_kernels_by_their_share() -> None:
+    made = prepared("kernel-table", job())
+    assert made.panels[0].rows == ("big",)
+    (label,) = made.frame.filter(pl.col("layer") == "label")["name"]
+    assert label == "100 % · 3 launches · median 400 us"
+
+
+def test_the_late_rank_is_dark() -> None:
+    made = prepared("rank-heat", ranks(200, 1))
+    dark = (
+        made.frame.group_by((pl.col("low") + 0.46).round(0).alias("row")).agg(pl.col("y").max()).sort("row")
+    )
+    assert dark["y"].to_list() == [0.0, 1.0, 0.0]
+    assert made.panels[0].rows == ("rank 0", "rank 1", "rank 2")
+
+
+def test_loader_calls_and_the_idle_time_inside() -> None:
+    made = prepared("loader-time", job())
+    calls = made.frame.filter(pl.col("name") == "call")["high"]
+    idle = made.frame.filter(pl.col("name") == "idle")["high"]
+    assert calls.to_list() == [500, 500, 500]
+    assert idle.to_list() == [500, 500, 0]  # behind the last kernel there is no gap
+    assert made.panels[0].y_label == "time in the call, us"
+
+
+def test_counters_have_units_and_keep_holes() -> None:
+    run = counters(
+        (0, "gpu_util_pct", [90.0] * 30),
+        (0, "mem_used_bytes", [GIB * 3] * 30),
+        (1, "gpu_util_pct", [10.0] * 30),
+    )
+    made = figures()["utilization"].prepare(run, [])
+    assert isinstance(made, Prepared)
+    assert [p.y_label for p in made.panels] == ["utilisation, %", "memory, GiB"]
+    assert made.frame.filter(pl.col("panel") == "mem_used_bytes")["y"].max() == 3
+    memory = figures()["memory"].prepare(run, [])
+    assert isinstance(memory, Prepared)
+    assert memory.panels[0].y_label == "memory, GiB"
+
+
+@pytest.mark.parametrize("name", TRACE_FIGURES)
+def test_without_a_trace_there_is_a_reason_and_no_figure(name: str) -> None:
+    found = figures()[name].prepare(counters((0, "temp_c", [1.0])), [])
+    assert isinstance(found, Skip)
+    assert len(found.reason) > 10
+
+
+@pytest.mark.parametrize("theme", [SCREEN, paper(1)], ids=["screen", "paper"])
+@pytest.mark.parametrize("name", TRACE_FIGURES)
+def test_every_figure_can_be_drawn(name: str, theme: object) -> None:
+    drawn = figures()[name].draw(prepared(name, job()), theme)  # type: ignore[arg-type]
+    assert drawn.axes
+
+
+def test_hostile_names_of_kernels_are_drawn_as_text() -> None:
+    book = TraceBook()
+    for k, name in enumerate(
+        ["$\\frac{1}{0}$", "<script>alert(1)</script>", "漢字カーネル", "a\nb\x00c", "", "x" * 5000]
+    ):
+        book.work(k * 10, 10, name=name)
+    made = prepared("kernel-table", book.view())
+    assert len(made.panels[0].rows) == 6
+    assert figures()["kernel-table"].draw(made, SCREEN).axes
