@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Thread
 from urllib.parse import quote
 
 from afterrun.loaders.errors import UnreadableError
@@ -25,10 +26,16 @@ MAGIC = b"SQLite format 3\0"
 MAX_CHECKED_BYTES = 2 * GIB
 """Larger files are read without ``quick_check``, and it is said."""
 
-_PRAGMAS = ("trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0", "query_only=ON")
+WHOLE_CHECK_BYTES = 256 * MIB
+"""Larger files may be checked table by table, which does not see that a table is missing."""
+
+UNCHECKED = "too large to be checked for damage before reading"
+
+PRAGMAS = ("trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0", "query_only=ON")
 _ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 _UNWRITTEN = ("-wal", "-journal")
 _LOG_SEEN_BYTES = 4 * MIB
+_CHECK_CACHE_KIB = 16_384
 _CREATE = re.compile(rb"CREATE TABLE [\"'`\[]?(\w{1,64})", re.ASCII)
 
 ERRORS = (sqlite3.Error, OSError, ValueError)
@@ -37,9 +44,13 @@ ERRORS = (sqlite3.Error, OSError, ValueError)
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """An open database, and what a person should know of it. ``damaged``: the check found damage."""
+    """An open database, and what a person should know of it. ``damaged``: the check found damage.
+
+    ``uri`` opens the same file again, for reading only.
+    """
 
     connection: sqlite3.Connection
+    uri: str
     damaged: bool
     notes: tuple[str, ...]
 
@@ -70,10 +81,10 @@ def _unwritten_tables(path: Path) -> frozenset[str]:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Database]:
+def opened(path: Path, *, check: bool = True) -> Iterator[Database]:
     """A connection for reading. Where a log of unwritten changes lies beside the file, a private copy is read.
 
-    Raises ``UnreadableError`` where SQLite cannot open it; ``ERRORS`` of later queries are the caller's.
+    ``check=False`` leaves the check to a ``SideCheck`` of the caller. Raises ``UnreadableError`` where SQLite cannot open it; ``ERRORS`` of later queries are the caller's.
     """
     beside = [
         p for end in _UNWRITTEN if (p := path.with_name(path.name + end)).is_file() and p.stat().st_size
@@ -91,33 +102,86 @@ def opened(path: Path) -> Iterator[Database]:
         except ERRORS as error:
             raise UnreadableError(f"{path.name}: SQLite cannot open it: {error}") from error
         with closing(connection):
-            problem = _problem(connection, path, notes)
+            problem = ""
+            if check and target.stat().st_size > MAX_CHECKED_BYTES:
+                notes.append(UNCHECKED)
+            elif check:
+                problem = _problem(connection, "1")
             if problem:
-                notes.append(f"SQLite finds the file damaged ({problem}): values may be wrong")
+                notes.append(damage_note(problem))
             connection.set_authorizer(_reads_only)
-            yield Database(connection, bool(problem), tuple(notes))
+            uri = _uri(target, "mode=ro" if beside else "mode=ro&immutable=1")
+            yield Database(connection, uri, bool(problem), tuple(notes))
+
+
+class SideCheck:
+    """``quick_check`` in a thread of its own, beside the reading, whose time it would double.
+
+    Of a file over ``WHOLE_CHECK_BYTES`` only ``tables`` are checked, and over ``MAX_CHECKED_BYTES`` none.
+    To be closed, which ends a check that no one waits for.
+    """
+
+    def __init__(self, database: Database, size_bytes: int, tables: Sequence[str]) -> None:
+        self._problem = ""
+        what = (
+            ["1"]
+            if size_bytes <= WHOLE_CHECK_BYTES
+            else [f'"{table}"' for table in ("sqlite_schema", *tables)]
+        )
+        what = what if size_bytes <= MAX_CHECKED_BYTES else []
+        self.notes = () if what else (UNCHECKED,)
+        self._connection = sqlite3.connect(database.uri, uri=True, check_same_thread=False)
+        for pragma in (*PRAGMAS, f"cache_size=-{_CHECK_CACHE_KIB}"):
+            self._connection.execute(f"PRAGMA {pragma}")
+        self._thread = Thread(target=self._run, args=(what,), daemon=True)
+        self._thread.start()
+
+    def _run(self, what: Sequence[str]) -> None:
+        for part in what:
+            self._problem = _problem(self._connection, part)
+            if self._problem:
+                return
+
+    def problem(self) -> str:
+        """The first complaint, empty where there is none; waits for the end of the check."""
+        self._thread.join()
+        return self._problem
+
+    def close(self) -> None:
+        """Stop the check."""
+        while self._thread.is_alive():  # interrupting between two statements stops none
+            self._connection.interrupt()
+            self._thread.join(0.01)
+        self._connection.close()
+
+
+def damage_note(problem: str) -> str:
+    """What is told of a file in which the check found damage."""
+    return f"SQLite finds the file damaged ({problem}): values may be wrong"
+
+
+def _uri(path: Path, mode: str) -> str:
+    return f"file:{quote(str(path.resolve()))}?{mode}"
 
 
 def _connect(path: Path, *, immutable: bool) -> sqlite3.Connection:
-    mode = "mode=ro&immutable=1" if immutable else "mode=rw"
-    connection = sqlite3.connect(f"file:{quote(str(path.resolve()))}?{mode}", uri=True)
+    connection = sqlite3.connect(_uri(path, "mode=ro&immutable=1" if immutable else "mode=rw"), uri=True)
     connection.text_factory = lambda data: data.decode("utf-8", "replace")
-    for pragma in _PRAGMAS:
+    for pragma in PRAGMAS:
         connection.execute(f"PRAGMA {pragma}")
     return connection
 
 
-def _problem(connection: sqlite3.Connection, path: Path, notes: list[str]) -> str:
-    """The first complaint of ``quick_check``, empty where there is none."""
-    if path.stat().st_size > MAX_CHECKED_BYTES:
-        notes.append("too large to be checked for damage before reading")
-        return ""
+def _problem(connection: sqlite3.Connection, what: str) -> str:
+    """The first complaint of ``quick_check`` about a table or, for ``1``, the whole file."""
     try:
-        (answer,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        (answer,) = connection.execute(f"PRAGMA quick_check({what})").fetchone()
     except ERRORS as error:
         return str(error)
     return "" if answer == "ok" else str(answer).splitlines()[-1]
 
 
-def _reads_only(action: int, *_: object) -> int:
+def _reads_only(action: int, name: str | None, *_: object) -> int:
+    if action == sqlite3.SQLITE_PRAGMA and name == "table_info":
+        return sqlite3.SQLITE_OK
     return sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
