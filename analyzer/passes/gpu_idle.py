@@ -239,7 +239,7 @@ def _evidence(device: DeviceTrace, values: Mapping[str, Any]) -> tuple[Evidence,
         Evidence(
             source=source,
             value=gap["dur_ns"],
-            note=f"{span_time(gap['dur_ns'])} idle from {gap['start_ns']} ns, {CAUSE_WORDS[gap['cause']]}, between {gap['before']} and {gap['after']}",
+            note=f"{span_time(gap['dur_ns'])} idle, {span_time(gap['start_ns'] - device.low_ns)} after the first activity: {CAUSE_WORDS[gap['cause']]}, between {gap['before']} and {gap['after']}",
         )
         for gap in values["longest"][:5]
     )

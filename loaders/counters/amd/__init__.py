@@ -1,0 +1,1 @@
+"""What ``rocm-smi`` and ``amd-smi`` write: JSON, CSV and printed tables."""
