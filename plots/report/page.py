@@ -197,8 +197,10 @@ def _overview(analysis: Analysis, summaries: Mapping[str, RunSummary]) -> tuple[
     alarms = sum(f.is_alarm for f in analysis.findings)
     fine = sum(f.status == "refuted" for f in analysis.findings)
     blind = sum(f.status == "abstained" for f in analysis.findings)
+    tables = analysis.collection.tables
+    counted = ((points, "values"), (len(tables.spans), "trace events"), (len(tables.samples), "samples"))
     return (
-        f"{fmt.compact(float(points))} values",
+        *([f"{fmt.compact(float(n))} {words}" for n, words in counted if n] or ["0 values"]),
         fmt.plural(alarms, "finding"),
         f"{fmt.plural(fine, 'check')} fine",
         f"{fmt.count(blind)} could not look",
