@@ -121,7 +121,9 @@ def stand_ins(view: RunView) -> tuple[Pair, ...]:
         return ()
     held = [s for s in view.lead if s.split in ("val", "test") and s.better and len(s.y)]
     known = [(s, metric_of(s.metric)) for s in held if s.metric]
-    kept = [s for s, m in known if m is None or (m.kind in ("loss", "quality") and m.spellings[0] not in GAMES)]
+    kept = [
+        s for s, m in known if m is None or (m.kind in ("loss", "quality") and m.spellings[0] not in GAMES)
+    ]
     return tuple(Pair(train=train, val=s) for s in sorted(kept, key=lambda s: (s.better != "min", -len(s.y))))
 
 

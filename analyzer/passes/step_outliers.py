@@ -13,6 +13,8 @@ from afterrun.analyzer.prose import count, number, percent, span_time
 from afterrun.analyzer.registry import Explanation, Pass, threshold
 from afterrun.analyzer.stats import mad_sd, running_median
 from afterrun.analyzer.steps.times import StepTimes, step_times
+from afterrun.analyzer.trace.within import largest_gap
+from afterrun.analyzer.trace.words import CAUSE_WORDS
 from afterrun.analyzer.verdicts import abstained, refuted
 from afterrun.analyzer.view import RunView
 
@@ -85,6 +87,7 @@ class StepOutliers(Pass):
                 self, view, f"No step stands out among {len(times)} ({times.origin}).", jsonable(values)
             )
         worst = int(out[np.argmax(lost)])
+        values["gap"] = gap = _gap(view, times, worst)
         warn = share >= self.warn_pct
         every = f", every {number(period)} steps" if period else ""
         length = (
@@ -99,7 +102,7 @@ class StepOutliers(Pass):
             severity="warning" if warn else "info",
             run=view.name,
             where=Where(step_start=int(times.step[out[0]]), step_end=int(times.step[out[-1]])),
-            title=f"{spoken} far longer than the others{every}{length}; together {percent(share)} of the time ({times.origin}).",
+            title=f"{spoken} far longer than the others{every}{length}; together {percent(share)} of the time ({times.origin}).{_gap_words(gap)}",
             effect=Effect(
                 value=share, unit="% of the time lost to slow steps", method="excess over the running median"
             ),
@@ -116,6 +119,20 @@ class StepOutliers(Pass):
             advice=self.explain.remedies if warn else (),
             values=jsonable(values),
         )
+
+
+def _gap(view: RunView, times: StepTimes, worst: int) -> dict[str, Any] | None:
+    """The largest gap of any device inside the slowest step, where a trace lies on the same clock."""
+    if times.t_ns is None or times.relative:
+        return None
+    end = int(times.t_ns[worst])
+    return largest_gap(view.trace, end - int(times.seconds[worst] * times.every * 1e9), end)
+
+
+def _gap_words(gap: dict[str, Any] | None) -> str:
+    if gap is None:
+        return ""
+    return f" Inside the slowest one GPU {gap['device']} stood idle for {span_time(gap['inside_ns'])}: {CAUSE_WORDS[gap['cause']]}."
 
 
 def _period(steps: np.ndarray) -> float | None:

@@ -1,0 +1,104 @@
+"""Passes on step times: from logs, clocks and traces."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from afterrun.analyzer.finding import Finding
+from afterrun.analyzer.registry import pass_types
+from afterrun.analyzer.view import RunView
+from tests.support.tables import make_view
+from tests.support.traces import TraceBook
+
+RNG = np.random.default_rng(5)
+
+
+def only(code: str, view: RunView) -> Finding:
+    (one,) = pass_types()[code]().run(view)
+    return one
+
+
+def logged(seconds: np.ndarray) -> RunView:
+    steps = np.arange(1, len(seconds) + 1)
+    return make_view({"train/step_time": (steps, seconds)})
+
+
+class TestOutliers:
+    def test_slow_steps_at_equal_distances(self) -> None:
+        t = 0.1 * np.exp(RNG.normal(0, 0.01, 200))
+        t[49::50] = 1.0
+        one = only("step-outliers", logged(t))
+        assert (one.status, one.severity) == ("possible", "warning")
+        assert one.values["outliers"] == 4
+        assert one.values["period_steps"] == 50
+        assert one.values["lost_pct"] == pytest.approx(100 * 4 * 0.9 / t.sum(), rel=0.01)
+
+    def test_steady_steps_and_a_slow_first_one(self) -> None:
+        t = 0.1 * np.exp(RNG.normal(0, 0.05, 200))
+        t[0] = 30.0
+        assert only("step-outliers", logged(t)).status == "refuted"
+
+    def test_a_slow_step_of_a_trace_leads_to_its_gap(self) -> None:
+        book = TraceBook()
+        at = 0.0
+        for k in range(30):
+            length = 20_000 if k == 17 else 1_000
+            book.span("annotation", f"ProfilerStep#{k}", at, length, step=k)
+            if length > 1_000:
+                book.span("checkpoint", "save_checkpoint", at + 100, 18_000)
+            book.work(at + length - 900, 900, called_us=at + length - 905)
+            at += length
+        one = only("step-outliers", book.view())
+        assert one.where.step_start == 17
+        assert one.values["gap"]["cause"] == "checkpoint"
+        assert "writing checkpoints" in one.title
+
+    def test_nothing_recorded_is_no_answer(self) -> None:
+        assert only("step-outliers", make_view({"loss": ([1, 2], [1.0, 2.0])})).status == "abstained"
+
+
+class TestDrift:
+    def test_steps_that_take_longer_and_longer(self) -> None:
+        t = 0.1 * np.exp(np.linspace(0, 0.4, 400) + RNG.normal(0, 0.03, 400))
+        one = only("throughput-drift", logged(t))
+        assert (one.status, one.severity) == ("possible", "warning")
+        assert one.values["change_pct"] == pytest.approx(100 * (np.exp(0.36) - 1), rel=0.1)
+        assert one.values["low_pct"] < one.values["change_pct"] < one.values["high_pct"]
+
+    def test_steady_steps(self) -> None:
+        assert only("throughput-drift", logged(0.1 * np.exp(RNG.normal(0, 0.1, 400)))).status == "refuted"
+
+    def test_a_falling_throughput_is_the_same_thing(self) -> None:
+        rate = 1000 * np.exp(-np.linspace(0, 0.4, 400) + RNG.normal(0, 0.03, 400))
+        one = only("throughput-drift", make_view({"train/tokens_per_sec": (np.arange(400), rate)}))
+        assert one.severity == "warning"
+        assert one.values["origin"] == "throughput"
+
+
+class TestHang:
+    @staticmethod
+    def clocked(wall: np.ndarray, **options: object) -> RunView:
+        n = len(wall)
+        return make_view(
+            {"loss": (np.arange(n), np.linspace(3, 1, n))}, wall_s={"loss": list(wall)}, **options
+        )
+
+    def test_a_hole_in_the_wall_clock(self) -> None:
+        wall = 1e9 + np.arange(100.0) * 10
+        wall[60:] += 3600
+        one = only("hang", self.clocked(wall, devices=8))
+        assert (one.status, one.severity) == ("possible", "warning")
+        assert (one.where.step_start, one.where.step_end) == (59, 60)
+        assert one.values["lost_s"] == pytest.approx(3600)
+        assert one.wasted_gpu_s == pytest.approx(8 * 3600)
+
+    def test_many_holes_are_a_rhythm(self) -> None:
+        wall = 1e9 + np.arange(100.0) * 10 + 600 * (np.arange(100) // 10)
+        assert only("hang", self.clocked(wall)).status == "refuted"
+
+    def test_a_hole_between_attempts_is_no_hang(self) -> None:
+        wall = 1e9 + np.arange(100.0) * 10
+        wall[60:] += 3600
+        attempts = {"loss": [1] * 60 + [2] * 40}
+        assert only("hang", self.clocked(wall, attempt=attempts)).status == "refuted"
