@@ -6,8 +6,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 FRESH := build/venv
+WRITERS := build/writers
 
-.PHONY: help setup demo test lint format types bench docs golden constraints clean
+.PHONY: help setup demo test writers lint format types bench docs golden constraints clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -29,6 +30,13 @@ demo: setup ## report on the sample logs into postmortem/
 test: setup lint types ## check style, types and import rules, then run all tests
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n 2
+
+# An environment of its own: these libraries ask for other versions than constraints.txt has.
+writers: ## write logs with the real libraries (some gigabytes) and read them back
+	test -d $(WRITERS) || $(PYTHON) -m venv $(WRITERS)
+	$(WRITERS)/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(WRITERS)/bin/python -m pip install --quiet -e '.[writers]' --group dev
+	$(WRITERS)/bin/pytest -m writers tests/writers
 
 lint: setup ## check style and formatting
 	$(BIN)/ruff check

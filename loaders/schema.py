@@ -121,11 +121,19 @@ SCHEMAS: Mapping[str, pl.Schema] = MappingProxyType(
 )
 """Column names and types of every table, in order."""
 
-_ASSEMBLED = {"run", "source", "attempt", "metric", "split", "superseded"}
+_ASSEMBLED = {"run", "source", "attempt"}
+_NAMED = {"metric", "split", "superseded"}
+"""Columns of ``metrics`` that follow from the tag and the order of rows."""
 
 LOADER_COLUMNS: Mapping[str, pl.Schema] = MappingProxyType(
     {
-        name: pl.Schema({c: t for c, t in schema.items() if c not in _ASSEMBLED})
+        name: pl.Schema(
+            {
+                c: t
+                for c, t in schema.items()
+                if c not in _ASSEMBLED and not (name == "metrics" and c in _NAMED)
+            }
+        )
         for name, schema in SCHEMAS.items()
         if name not in ("runs", "sources")
     }

@@ -17,7 +17,17 @@ import polars as pl
 
 from afterrun.loaders.collect import collect
 from afterrun.loaders.store import write_tables
-from tests.support import events, golden_json, golden_text, wandb
+from tests.support import (
+    events,
+    golden_json,
+    golden_nsys,
+    golden_profiles,
+    golden_samplers,
+    golden_sources,
+    golden_text,
+    golden_traces,
+    wandb,
+)
 from tests.support.golden import GOLDEN
 
 WALL = 1_700_000_000.0
@@ -259,6 +269,11 @@ WRITERS: tuple[Callable[[Path], None], ...] = (
     wandb_offline,
     *golden_json.WRITERS,
     *golden_text.WRITERS,
+    *golden_nsys.WRITERS,
+    *golden_profiles.WRITERS,
+    *golden_samplers.WRITERS,
+    *golden_sources.WRITERS,
+    *golden_traces.WRITERS,
 )
 
 

@@ -1,0 +1,15 @@
+"""Every test of this folder has the marker ``writers``; ``pytest -m writers`` runs them and no others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.writers)
