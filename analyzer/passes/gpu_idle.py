@@ -97,6 +97,9 @@ class GpuIdle(Pass):
     critical_pct: float = threshold(
         30.0, "removable idle share of the span that is critical", unit="%", source="TensorRT-LLM"
     )
+    min_span_ms: float = threshold(
+        1.0, "a shorter stretch of activity is told as information only", unit="ms"
+    )
     empty_steps_pct: float = threshold(
         20.0,
         "share of the marked steps without any GPU event from which the idle figure is not relied on",
@@ -133,6 +136,8 @@ class GpuIdle(Pass):
         return self._of(view, device, values, ("confirmed", self._severity(values)), said)
 
     def _severity(self, values: Mapping[str, Any]) -> Severity:
+        if values["span_ns"] < self.min_span_ms * 1e6:
+            return "info"
         if values["removable_pct"] >= self.critical_pct:
             return "critical"
         return "warning" if values["removable_pct"] >= self.warn_pct else "info"

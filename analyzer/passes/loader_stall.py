@@ -88,6 +88,7 @@ class LoaderStall(Pass):
             else "info"
         )
         every = f", every {found.period} steps" if found.period else ""
+        stalls = f" in {count(found.stalls, 'stall')}" if found.stalls else ""
         inside = (
             f"{percent(found.inside_calls_pct)} of its idle time lies inside loader calls"
             if found.inside_calls_pct
@@ -95,7 +96,7 @@ class LoaderStall(Pass):
         )
         title = (
             f"{device_name(device)} waits for data {percent(found.share_pct)} of {span_time(device.span_ns)}: "
-            f"{span_time(found.idle_ns)} in {count(found.stalls, 'stall')}{every}; {inside}."
+            f"{span_time(found.idle_ns)}{stalls}{every}; {inside}."
         )
         return about_device(
             self,

@@ -158,8 +158,16 @@ def classed(rows: pl.DataFrame, copies: pl.DataFrame) -> pl.DataFrame:
     pairs = kinds.select(pl.col("lane", "name").cast(pl.String)).rows()
     known = kinds.with_columns(
         pl.Series("class", [_class_of(lane, name) for lane, name in pairs], dtype=pl.String),
-        pl.Series("copies", [lane == "runtime" and bool(_COPY.search(name)) for lane, name in pairs]),
-        pl.Series("staged", [lane == "runtime" and bool(_ASYNC_COPY.search(name)) for lane, name in pairs]),
+        pl.Series(
+            "copies",
+            [lane == "runtime" and bool(_COPY.search(name)) for lane, name in pairs],
+            dtype=pl.Boolean,
+        ),
+        pl.Series(
+            "staged",
+            [lane == "runtime" and bool(_ASYNC_COPY.search(name)) for lane, name in pairs],
+            dtype=pl.Boolean,
+        ),
     )
     ended = rows.with_columns((pl.col("start_ns") + pl.col("dur_ns")).alias("end_ns"))
     keyed = ended.join(known, on=["lane", "name"], how="left", maintain_order="left")

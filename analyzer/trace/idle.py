@@ -119,6 +119,9 @@ def explain(device: DeviceTrace, calls: pl.DataFrame, host: pl.DataFrame) -> Idl
     column = {name: j for j, name in enumerate(IDLE_CAUSES)}
     ns[:, column["kernel_gap"]] = np.where(queued, gaps.durations, gaps.end - reached)
     window = (device.low_ns, device.high_ns)
+    if calls.is_empty():  # a trace of the device alone says nothing of the host
+        ns[:, column["unobserved"]], queued = gaps.durations, np.ones(len(gaps), bool)
+        ns[:, column["kernel_gap"]] = 0
     for one in np.unique(thread[~queued]):
         chosen = np.flatnonzero(~queued & (thread == one))
         view = host_view(host, int(one), window)

@@ -225,3 +225,12 @@ def test_a_long_hole_before_code_is_loaded_is_compiling() -> None:
     by = causes(book.view())
     assert by["compile"] == 4900 + 300
     assert "unobserved" not in by
+
+
+def test_a_trace_of_a_device_alone_and_a_very_short_one() -> None:
+    book = TraceBook()
+    book.work(0, 10)
+    book.work(50, 10)
+    found = only(book.view())
+    assert found.severity == "info"  # 60 us are no training
+    assert found.values["by_cause_ns"]["unobserved"] == 40_000
