@@ -7,11 +7,14 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from afterrun.loaders.attempts import Place, mark_superseded
+from afterrun.loaders.attempts import Place
+from afterrun.loaders.conflicts import to_marks
+from afterrun.loaders.joining import Joined, join_sources
+from afterrun.loaders.machine import device_name, devices
 from afterrun.loaders.names import Name, resolve
+from afterrun.loaders.parameters import without_repeats
 from afterrun.loaders.placing import (
     Loaded,
-    mirrored,
     number_attempts,
     place_all,
     repeated_snapshots,
@@ -19,6 +22,7 @@ from afterrun.loaders.placing import (
 )
 from afterrun.loaders.schema import LOADER_COLUMNS, SCHEMAS, Tables, empty
 from afterrun.loaders.textlog.incidents import ending
+from afterrun.loaders.traces.lanes import EPOCH_FLOOR_NS
 
 OTHER_TABLES = ("histograms", "spans", "samples", "kernels", "marks", "params")
 
@@ -40,24 +44,43 @@ def assemble(run: str, files: Sequence[Loaded], overrides: Mapping[str, Name]) -
 
     Adds run, source, attempt and rank to every row, canonical names and the superseded mark to metrics.
     """
-    rows = _metric_rows(files)
-    repeats = repeated_snapshots(rows, files)
-    placed = place_all(rows, files, repeats)
-    rows, places, notes = number_attempts(rows, placed, files)
-    rows, stepless = without_stuck_steps(rows)
-    copies, mirror_notes = mirrored(rows, files)
-    repeated = rows["_source"].is_in(list(repeats))
-    rows = rows.with_columns(
-        (mark_superseded(rows, ~(copies | repeated)) | copies | repeated).alias("superseded")
-    )
-    metrics = _named(run, rows, files, overrides)
+    decided = _decided(files, overrides)
+    joined, places, repeats = decided.joined, decided.places, decided.repeats
+    metrics = _named(run, joined.rows, files, overrides)
     others = {name: _other(run, name, files, places) for name in OTHER_TABLES}
+    others["marks"] = pl.concat([others["marks"], to_marks(run, joined.conflicts)])
+    others["params"] = without_repeats(others["params"])
     tables = Tables(metrics=metrics, **others)
     tables = tables.with_(
         runs=_run_row(run, files, tables), sources=_source_rows(run, files, places, repeats)
     )
     attempts = int(metrics["attempt"].max() or 1)  # type: ignore[arg-type]  # int32 column
-    return Assembled(tables=tables.validate(), attempts=attempts, notes=(*notes, *stepless, *mirror_notes))
+    return Assembled(tables=tables.validate(), attempts=attempts, notes=decided.notes)
+
+
+def same_curves(files: Sequence[Loaded], overrides: Mapping[str, Name]) -> frozenset[str]:
+    """Names of the files that hold a loss or score of another one's, value by value."""
+    return frozenset(files[i].name for i in _decided(files, overrides).joined.proven)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Decided:
+    """The metric rows of all files with attempt, rank and what supersedes them, and how that was decided."""
+
+    joined: Joined
+    places: Mapping[int, Place]
+    repeats: Mapping[int, int]
+    notes: tuple[str, ...]
+
+
+def _decided(files: Sequence[Loaded], overrides: Mapping[str, Name]) -> _Decided:
+    rows = _metric_rows(files)
+    repeats = repeated_snapshots(rows, files)
+    placed = place_all(rows, files, repeats)
+    rows, places, notes = number_attempts(rows, placed, files)
+    rows, stepless = without_stuck_steps(rows)
+    joined = join_sources(rows, files, rows["_source"].is_in(list(repeats)), overrides)
+    return _Decided(joined=joined, places=places, repeats=repeats, notes=(*notes, *stepless, *joined.notes))
 
 
 def _metric_rows(files: Sequence[Loaded]) -> pl.DataFrame:
@@ -93,7 +116,7 @@ def _named(
     run: str, rows: pl.DataFrame, files: Sequence[Loaded], overrides: Mapping[str, Name]
 ) -> pl.DataFrame:
     """The metrics table: canonical names, axis columns filled from axis tags, columns in order."""
-    counts = rows.filter(pl.col("value").is_not_nan())["tag"].cast(pl.String).value_counts()
+    counts = rows.filter(pl.col("value").is_not_nan() & ~pl.col("view"))["tag"].cast(pl.String).value_counts()
     points = dict(zip(rows["tag"].unique(maintain_order=True).cast(pl.String), [0] * len(rows), strict=False))
     points.update(zip(counts["tag"], counts["count"], strict=True))
     names = resolve(points, overrides)
@@ -120,7 +143,7 @@ def _fill_axis(rows: pl.DataFrame, axis: str, dtype: pl.DataType) -> pl.DataFram
     if logged.is_empty() or rows[axis].null_count() == 0:
         return rows
     known = (
-        logged.select("_source", "attempt", "step", pl.col("value").cast(dtype).alias("_axis"))
+        logged.select("_source", "attempt", "step", pl.col("value").cast(dtype, strict=False).alias("_axis"))
         .unique(["_source", "attempt", "step"], keep="last", maintain_order=True)
         .sort("step")
     )
@@ -153,11 +176,9 @@ def _other(run: str, name: str, files: Sequence[Loaded], places: Mapping[int, Pl
 
 
 def _run_row(run: str, files: Sequence[Loaded], tables: Tables) -> pl.DataFrame:
-    times = [
-        t
-        for t in (tables.metrics["wall_ns"], tables.samples["t_ns"], tables.marks["t_ns"])
-        if t.null_count() < len(t)
-    ]
+    recorded = (tables.metrics["wall_ns"], tables.samples["t_ns"], tables.marks["t_ns"])
+    anchored = (t.filter(t >= EPOCH_FLOOR_NS) for t in recorded)
+    times = [t for t in anchored if len(t)]
     ranks = tables.metrics["rank"].drop_nulls().n_unique()
     folder = files[0].member.folder if len(files) == 1 else run
     row = {
@@ -171,8 +192,8 @@ def _run_row(run: str, files: Sequence[Loaded], tables: Tables) -> pl.DataFrame:
         "ended_ns": max((int(t.max()) for t in times), default=None),  # type: ignore[arg-type]  # integers
         "outcome": _outcome(tables),
         "world_size": ranks if ranks > 1 else None,
-        "device_name": None,
-        "devices": None,
+        "device_name": device_name(tables.params),
+        "devices": devices(tables.params),
     }
     return pl.DataFrame([row], schema=SCHEMAS["runs"])
 

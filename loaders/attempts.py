@@ -8,21 +8,28 @@ numbered and marked, so that kept + superseded = read.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-Ints = npt.NDArray[np.int64]
+from afterrun.loaders.cycles import (
+    Curve,
+    Floats,
+    Ints,
+    Running,
+    level_returns,
+    looks_regular,
+    pauses,
+    within_epochs,
+)
+from afterrun.loaders.names import Name, canonical
 
 MIN_REWALK_ROWS = 2
 """A counter that falls back must walk at least so many old steps again to be a restart and not a re-log."""
 MIN_REWALK_SHARE = 0.5
 """... and at least this share of the steps that the tag had logged there before."""
-MIN_CYCLES = 3
-"""A counter that falls back to the same step so often, after equally long blocks, restarts every epoch."""
 OVERLAP_SHARE = 0.5
 """Two writers are concurrent when their wall clocks overlap for this share of the shorter one."""
 
@@ -137,41 +144,106 @@ def _process_key(span: FileSpan) -> tuple[str, int, str, int]:
     return (host, int(pid) if pid.isdigit() else 0, pid, span.source)
 
 
-def restarts_within(tag: Ints, seq: Ints, step: Ints) -> tuple[list[int], set[int]]:
-    """Where one file begins again: (``seq`` of each new attempt, codes of tags whose counter is cyclic).
+@dataclass(frozen=True, slots=True)
+class Within:
+    """What the counters of one file do.
 
-    ``tag`` are integer codes; the arrays share one length, without null steps. A fall of one tag's step is
-    a restart when the tag then walks steps again that it had logged; single re-logged or out-of-order rows
-    are not. Falls of several tags near each other are one restart.
+    ``begins``: ``seq`` of the first row of each new attempt. ``cyclic``: tags whose step counts within epochs;
+    ``guessed``: nothing but the equal length of the blocks says so.
     """
-    order = np.lexsort((seq, tag))
-    t, s, q = tag[order], step[order], seq[order]
+
+    begins: tuple[int, ...] = ()
+    cyclic: tuple[str, ...] = ()
+    guessed: bool = False
+
+
+def restarts_within(rows: pl.DataFrame) -> Within:
+    """Where one file begins again, from its metric rows (tag, seq, step, value, epoch, wall_ns).
+
+    A fall of one tag's step is a restart when the tag then walks steps again that it had logged; single
+    re-logged or out-of-order rows are not. A counter of batches falls at every epoch: see
+    ``afterrun.loaders.cycles`` for how the two are told apart. Falls of several tags near each other are one
+    restart. Axis tags do not fall: rows of several counters meet in them.
+    """
+    names = {str(t): canonical(str(t)) for t in rows["tag"].unique().cast(pl.String)}
+    axes = [t for t, name in names.items() if name.kind == "axis"]
+    stepped = rows.filter(pl.col("step").is_not_null() & ~pl.col("tag").is_in(axes))
+    fallen = _fallen(stepped)
+    if not fallen:
+        return Within()
+    running = [*_running(rows, names), *_never_fallen(stepped, fallen)]
+    verdicts = {tag: within_epochs(curve, running) for tag, curve in fallen.items()}
+    regular = {t: c for t, c in fallen.items() if verdicts[t] is None and looks_regular(c)}
+    joint = _by_level_and_clock(regular, names)
+    verdicts |= dict.fromkeys(regular, joint is not False)
+    falls = [
+        (int(curve.seq[i]), tag)
+        for tag, curve in fallen.items()
+        if not verdicts[tag]
+        for i in _real_restarts(curve.step, curve.starts[1:])
+    ]
+    cyclic = tuple(sorted(t for t, verdict in verdicts.items() if verdict))
+    return Within(tuple(_merge_falls(sorted(falls))), cyclic, bool(regular) and joint is None)
+
+
+def _fallen(stepped: pl.DataFrame) -> dict[str, Curve]:
+    """The tags whose step falls somewhere, as curves."""
+    codes, seq, step = (stepped[c].to_physical().to_numpy() for c in ("tag", "seq", "step"))
+    order = np.lexsort((seq, codes))
+    t, s = codes[order], step[order]
     fell = np.flatnonzero((t[1:] == t[:-1]) & (s[1:] < s[:-1])) + 1
     if not len(fell):
-        return [], set()
-    falls: list[tuple[int, int]] = []
-    cyclic: set[int] = set()
+        return {}
+    ordered = stepped[order]
+    q = ordered["seq"].to_numpy()
+    value, epoch, wall = (_floats(ordered[c]) for c in ("value", "epoch", "wall_ns"))
+    curves = {}
     for code in np.unique(t[fell]):
-        lo, hi = np.searchsorted(t, code), np.searchsorted(t, code, side="right")
+        lo, hi = (int(np.searchsorted(t, code, side=side)) for side in ("left", "right"))
         mine = fell[(fell >= lo) & (fell < hi)] - lo
-        if _is_cyclic(s[lo:hi], mine):
-            cyclic.add(int(code))
-            continue
-        falls += [(int(q[lo + i]), int(code)) for i in _real_restarts(s[lo:hi], mine)]
-    return _merge_falls(sorted(falls)), cyclic
+        here = slice(lo, hi)
+        curves[str(ordered["tag"][lo])] = Curve(
+            seq=q[here],
+            step=s[here],
+            value=value[here],
+            epoch=epoch[here],
+            wall_ns=wall[here],
+            starts=np.concatenate([[0], mine]),
+        )
+    return curves
 
 
-def _is_cyclic(step: Ints, falls: Ints) -> bool:
-    """Whether the counter begins again at one step after equally long blocks (a batch index within epochs)."""
-    if len(falls) < MIN_CYCLES - 1:
-        return False
-    starts = np.concatenate([[0], falls])
-    lengths = np.diff(np.append(starts, len(step)))
-    first = step[starts]
-    whole = lengths[:-1]
-    same_start = bool((first == first[0]).all())
-    same_length = whole.max() <= 1.2 * whole.min() and lengths[-1] <= 1.2 * whole.max()
-    return len(starts) >= MIN_CYCLES and same_start and bool(same_length) and int(whole.min()) >= 3
+def _floats(column: pl.Series) -> Floats:
+    floats: Floats = column.cast(pl.Float64).fill_null(np.nan).to_numpy()
+    return floats
+
+
+def _running(rows: pl.DataFrame, names: Mapping[str, Name]) -> list[Running]:
+    """Logged counts that grow during a training. A logged step may be the very counter that falls."""
+    counts = {t: n for t, n in names.items() if n.kind == "axis" or n.metric == "elapsed_s"}
+    found = []
+    for tag, name in sorted(counts.items()):
+        mine = rows.filter(pl.col("tag") == tag).sort("seq")
+        found.append(Running(mine["seq"].to_numpy(), _floats(mine["value"]), name.metric != "step"))
+    return found
+
+
+def _never_fallen(stepped: pl.DataFrame, fallen: Mapping[str, Curve]) -> list[Running]:
+    """The steps of tags that only grow."""
+    others = stepped.filter(~pl.col("tag").is_in(list(fallen))).sort("seq")
+    parts = others.partition_by("tag", maintain_order=True)
+    return [Running(p["seq"].to_numpy(), _floats(p["step"]), returns=False) for p in parts]
+
+
+def _by_level_and_clock(regular: Mapping[str, Curve], names: Mapping[str, Name]) -> bool | None:
+    """Whether regular blocks are epochs, by the level of their curves, else by the clock; None: undecided."""
+    if not regular:
+        return None
+    telling = [c for t, c in regular.items() if names[t].kind in ("loss", "quality")]
+    returns = level_returns(telling or list(regular.values()))
+    if returns is None:
+        returns = pauses(max(regular.values(), key=lambda c: len(c.seq)))
+    return None if returns is None else not returns
 
 
 def _real_restarts(step: Ints, falls: Ints) -> list[int]:
@@ -191,10 +263,10 @@ def _real_restarts(step: Ints, falls: Ints) -> list[int]:
     return real
 
 
-def _merge_falls(falls: Sequence[tuple[int, int]]) -> list[int]:
+def _merge_falls(falls: Sequence[tuple[int, str]]) -> list[int]:
     """Boundaries from falls (seq, tag): a tag that falls a second time opens the next boundary."""
     boundaries: list[int] = []
-    fallen: set[int] = set()
+    fallen: set[str] = set()
     for seq, tag in falls:
         if not boundaries or tag in fallen:
             boundaries.append(seq)

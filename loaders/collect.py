@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import polars as pl
 
+from afterrun.loaders.adoption import adopted, logs_above
 from afterrun.loaders.assemble import Assembled, assemble
 from afterrun.loaders.collection import Collection, RunInfo, Unclaimed
 from afterrun.loaders.discover import Found, discover, readable
@@ -17,6 +18,7 @@ from afterrun.loaders.names import Name
 from afterrun.loaders.placing import Loaded
 from afterrun.loaders.reading import by_run, read
 from afterrun.loaders.schema import Tables
+from afterrun.loaders.wanted import Wanted
 
 RUNNING_NS = 600 * 10**9
 """A run written to less than 10 minutes before *now* and without an end record is still running."""
@@ -31,6 +33,12 @@ class LoadOptions:
     verify: bool = False
     overrides: Mapping[str, Name] = field(default_factory=dict)
     now_ns: int | None = None
+    tags: tuple[str, ...] = ()
+    """Tags, globs of tags or canonical metrics to read alone; empty: all (see ``afterrun.loaders.wanted``)."""
+
+    def wanted(self) -> Wanted | None:
+        """What loaders are told of it."""
+        return Wanted(self.tags, self.overrides) if self.tags else None
 
 
 Progress = Callable[[int, int], None]
@@ -48,30 +56,35 @@ def collect(
 
     ``left_out`` is what was met before, while unpacking archives; it stands with the unclaimed files.
     """
-    found = _find(paths, options.verify)
+    wanted = options.wanted()
+    found = [replace(f, source=replace(f.source, wanted=wanted)) for f in _find(paths, options.verify)]
     unclaimed = (*left_out, *(Unclaimed(f.source.name, f.reason) for f in found if f.loader is None))
     groups = group([f for f in found if f.loader is not None], rule=options.group)
     names = _Names(paths)
-    parts: list[tuple[Group, Assembled]] = []
-    done, total = 0, sum(len(g.members) for g in groups)
-    for one in groups:
-        files: list[Loaded] = []
-        for member in one.members:
-            files += read(member)
-            done += 1
-            if progress:
-                progress(done, total)
-        for run, mine in by_run(one, [f for f in files if not f.assembled]):
-            named = names.give(run)
-            parts.append((named, assemble(named.run, mine, options.overrides)))
-        for run, earlier in earlier_runs(one, [f for f in files if f.assembled]):
-            named = names.give(run)
-            parts.append((named, reassemble(named.run, earlier, options.overrides)))
+    total = sum(len(g.members) for g in groups)
+    made: dict[int, list[tuple[Group, Assembled]]] = {}
+    above = logs_above(groups) if options.group == "auto" else {}
+    waiting = {i for logs in above.values() for i in logs}
+    load = _Reader(total, progress)
+    for i, one in enumerate(groups):
+        if i in waiting:
+            continue
+        files = load(one)
+        for j in above.get(i, ()):
+            log, its_files = groups[j], load(groups[j])
+            joined = adopted(one, files, log, its_files, options.overrides)
+            if joined is not None:
+                one, files = joined  # noqa: PLW2901  # the run with one file more
+            else:
+                made[j] = list(_runs(log, its_files, names, options))
+        made[i] = list(_runs(one, files, names, options))
+    parts = [part for i in sorted(made) for part in made[i]]
     tables = Tables.concat([p.tables for _, p in parts])
+    tables = tables if wanted is None else wanted.kept_rows(tables)
     newest = tables.runs["ended_ns"].max()
     now = options.now_ns if options.now_ns is not None else newest
     return Collection(
-        tables=tables.with_(runs=_running(tables.runs, now)),  # type: ignore[arg-type]  # integer column
+        tables=tables.with_(runs=_running(tables, now)),  # type: ignore[arg-type]  # integer column
         runs={
             g.run: RunInfo(
                 name=g.run,
@@ -86,6 +99,34 @@ def collect(
         overrides=options.overrides,
         newest_ns=now,  # type: ignore[arg-type]  # integer column
     )
+
+
+class _Reader:
+    """Reads the files of one group after another and says how far it is."""
+
+    def __init__(self, total: int, progress: Progress | None) -> None:
+        self._done, self._total, self._progress = 0, total, progress
+
+    def __call__(self, one: Group) -> list[Loaded]:
+        files: list[Loaded] = []
+        for member in one.members:
+            files += read(member)
+            self._done += 1
+            if self._progress:
+                self._progress(self._done, self._total)
+        return files
+
+
+def _runs(
+    one: Group, files: Sequence[Loaded], names: _Names, options: LoadOptions
+) -> Iterator[tuple[Group, Assembled]]:
+    """The runs of a group, assembled, each under a name of its own."""
+    for run, mine in by_run(one, [f for f in files if not f.assembled]):
+        named = names.give(run)
+        yield named, assemble(named.run, mine, options.overrides)
+    for run, earlier in earlier_runs(one, [f for f in files if f.assembled]):
+        named = names.give(run)
+        yield named, reassemble(named.run, earlier, options.overrides)
 
 
 def _find(paths: Sequence[Path], verify: bool) -> list[Found]:
@@ -128,9 +169,16 @@ class _Names:
         return replace(one, run=run)
 
 
-def _running(runs: pl.DataFrame, now_ns: int | None) -> pl.DataFrame:
+def _running(tables: Tables, now_ns: int | None) -> pl.DataFrame:
+    """The runs, those that were written to just now and do not say that they ended as ``running``.
+
+    A run of traces and counters alone is a capture: nothing in it is written while a training goes on.
+    """
+    runs = tables.runs
     if now_ns is None:
         return runs
+    logged = pl.concat([tables.metrics["run"], tables.marks["run"]]).unique()
     recent = (pl.col("ended_ns") > now_ns - RUNNING_NS) & (pl.col("outcome") == "unknown")
-    outcome = pl.when(recent).then(pl.lit("running")).otherwise(pl.col("outcome").cast(pl.String))
+    live = recent & pl.col("run").is_in(logged.implode())
+    outcome = pl.when(live).then(pl.lit("running")).otherwise(pl.col("outcome").cast(pl.String))
     return runs.with_columns(outcome.cast(pl.Categorical).alias("outcome"))

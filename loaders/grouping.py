@@ -14,13 +14,20 @@ from dataclasses import dataclass, replace
 
 from afterrun.loaders.discover import Found
 from afterrun.loaders.events.name import Writer, writer_of
-from afterrun.loaders.names import SPLIT_WORDS
+from afterrun.loaders.streams import stream_of
+from afterrun.loaders.tagreading import SPLIT_WORDS
 
 SPLIT_FOLDERS = frozenset({"train", "training", "val", "valid", "validation", "eval", "evaluation", "test"})
 CHECKPOINT = re.compile(r"^checkpoint-\d+$")
 RANK = re.compile(r"(?:^|[._-])(?:global[_-]?)?(?:rank|worker|proc)[._-]?(\d{1,6})(?=$|[._-])", re.IGNORECASE)
 MONITOR = re.compile(r"^(\d+)\.monitor$")
+WANDB_FOLDERS = ("files", "logs")
+"""Below the folder of a W&B run; a failure stands in the client's ``logs/debug.log`` too."""
+TRAINER_RUN = re.compile(r"^\w+\d\d_\d\d-\d\d-\d\d_.+$")
+"""``Aug21_15-01-13_host``: where the Hugging Face Trainer puts the event files of one launch, below ``runs``."""
 WANDB_RUN = re.compile(r"^(?:offline-)?run-\d{8}_\d{6}-")
+PARTS = "rank or split files of one run"
+STREAMS = "output and error stream of one job"
 SAME_START_S = 2
 """Event files without a pid are of one process when they were opened within so many seconds."""
 
@@ -34,6 +41,8 @@ class Member:
     rank: int | None = None
     by_layout: bool = False
     """The layout of the format itself says which run the file belongs to."""
+    job: str | None = None
+    """The job whose output or error stream this is, where both are here: one writer."""
 
     @property
     def folder(self) -> str:
@@ -88,6 +97,8 @@ class _Tree:
     """Event-file writers by folder."""
     wandb: frozenset[str]
     """Folders that hold the binary log of a W&B run."""
+    trainers: frozenset[str]
+    """Output folders of the Hugging Face Trainer: they hold its state, or checkpoints that do."""
 
 
 def _tree(members: Sequence[Member]) -> _Tree:
@@ -102,7 +113,13 @@ def _tree(members: Sequence[Member]) -> _Tree:
         split_children=Counter(splits),
         writers={folder: tuple(found) for folder, found in writers.items()},
         wandb=frozenset(m.folder for m in members if m.format == "wandb"),
+        trainers=frozenset(_above_checkpoint(m.folder) for m in members if m.format == "hf-trainer"),
     )
+
+
+def _above_checkpoint(folder: str) -> str:
+    parent, _, base = folder.rpartition("/")
+    return parent if CHECKPOINT.match(base) else folder
 
 
 def group(found: Sequence[Found], *, rule: str = "auto") -> list[Group]:
@@ -147,7 +164,7 @@ def _home(member: Member, tree: _Tree) -> tuple[str, Member, list[str]]:
             reasons.append("rank folders")
         elif _is_checkpoint(member, base):
             reasons.append("checkpoint folders")
-        elif base == "files" and (parent in tree.wandb or WANDB_RUN.match(parent.rpartition("/")[2])):
+        elif base in WANDB_FOLDERS and (parent in tree.wandb or WANDB_RUN.match(parent.rpartition("/")[2])):
             reasons.append("W&B files folder")
         elif _is_split(home, base, parent, tree):
             prefix = f"{base}/{prefix}"
@@ -155,12 +172,24 @@ def _home(member: Member, tree: _Tree) -> tuple[str, Member, list[str]]:
         else:
             break
         home = parent
-    if not reasons and member.writer is not None:
+    if set(reasons) <= {"split folders"} and member.writer is not None:
         ancestor = _writer_ancestor(member.writer, member.folder, tree)
-        if ancestor is not None:
-            prefix = member.folder[len(ancestor) :].strip("/") + "/"
-            return ancestor, replace(member, prefix=prefix, rank=rank), ["add_scalars children of one writer"]
+        # ``loss/train`` and ``loss/val`` of one writer
+        if ancestor is not None and len(ancestor) < len(home):
+            home, prefix = ancestor, member.folder[len(ancestor) :].strip("/") + "/"
+            reasons = ["add_scalars children of one writer"]
+    if member.writer is not None and (output := _trainer_output(home, tree)) is not None:
+        home = output
+        reasons.append("event files of the Trainer below its output folder")
     return home, replace(member, prefix=prefix, rank=rank), reasons
+
+
+def _trainer_output(folder: str, tree: _Tree) -> str | None:
+    """The output folder of the Trainer that wrote ``<output>/runs/<date>_<host>``; None for any other folder."""
+    parent, _, base = folder.rpartition("/")
+    output, _, runs = parent.rpartition("/")
+    known = runs == "runs" and TRAINER_RUN.match(base) and output in tree.trainers
+    return output if known else None
 
 
 def _is_checkpoint(member: Member, base: str) -> bool:
@@ -222,57 +251,84 @@ def _split_siblings(home: str, placed: Sequence[Member], reasons: list[str]) -> 
     apart: list[Group] = []
     for format_, members in by_format.items():
         together += [m for m in members if m.by_layout]
-        same = [m for m in members if not m.by_layout]
-        if not same:
+        logs = _logs([m for m in members if not m.by_layout])
+        if not logs:
             continue
-        folders = {m.folder for m in same}
-        loader = same[0].found.loader
+        loader = logs[0].members[0].found.loader
         assert loader is not None
-        alone = len(folders) == len(same)
+        alone = len({log.members[0].folder for log in logs}) == len(logs)
         if format_ == "tensorboard" or loader.snapshot or alone:
-            together += same
+            together += [m for log in logs for m in log.members]
+            reasons += [STREAMS] if any(len(log.members) > 1 for log in logs) else []
             continue
-        families: dict[str, list[Member]] = defaultdict(list)
-        for member in same:
-            families[_family(member.stem)[0]].append(member)
-        if len(families) == 1 and _are_parts(same):
-            together += [_with_split(m) for m in same]
-            reasons.append("rank or split files of one run")
+        families: dict[str, list[_Log]] = defaultdict(list)
+        for log in logs:
+            families[_family(log.stem)[0]].append(log)
+        if len(families) == 1 and _are_parts(logs):
+            together += [_with_split(m, log.stem) for log in logs for m in log.members]
+            reasons.append(PARTS)
             continue
         for family in families.values():
             apart += _sibling_groups(home, family)
     groups = list(apart)
     if together:
-        text = "; ".join(reasons) or ("one folder" if len(together) > 1 else "one file")
+        text = "; ".join(dict.fromkeys(reasons)) or ("one folder" if len(together) > 1 else "one file")
         groups.append(Group(run=home, members=tuple(together), grouped_by=text))
     return groups
 
 
-def _sibling_groups(home: str, members: Sequence[Member]) -> list[Group]:
+@dataclass(frozen=True, slots=True)
+class _Log:
+    """One log: a file, or the two that the output and the error stream of one job went to."""
+
+    stem: str
+    members: tuple[Member, ...]
+
+    @property
+    def rank(self) -> int | None:
+        return self.members[0].rank
+
+
+def _logs(members: Sequence[Member]) -> list[_Log]:
+    jobs: dict[tuple[str, str], dict[str, Member]] = defaultdict(dict)
+    for member in members:
+        stream = stream_of(member.found.source.name.rpartition("/")[2])
+        if stream is not None:
+            jobs[member.folder, stream[0]].setdefault(stream[1], member)
+    pairs = {key: streams for key, streams in jobs.items() if len(streams) == 2}
+    logs = [
+        _Log(job or streams["out"].stem, tuple(replace(streams[w], job=job) for w in ("out", "err")))
+        for (_, job), streams in pairs.items()
+    ]
+    paired = {m.found.source.name for streams in pairs.values() for m in streams.values()}
+    logs += [_Log(m.stem, (m,)) for m in members if m.found.source.name not in paired]
+    return sorted(logs, key=lambda log: log.members[0].found.source.name.split("/"))
+
+
+def _sibling_groups(home: str, logs: Sequence[_Log]) -> list[Group]:
     """Sibling logs of one format: parts of one run where their names say so, else one run each."""
-    if len(members) > 1 and _are_parts(members):
-        name = _join(home, _family(members[0].stem)[0] or members[0].stem)
-        return [
-            Group(
-                run=name,
-                members=tuple(_with_split(m) for m in members),
-                grouped_by="rank or split files of one run",
-            )
-        ]
+    if len(logs) > 1 and _are_parts(logs):
+        name = _join(home, _family(logs[0].stem)[0] or logs[0].stem)
+        members = tuple(_with_split(m, log.stem) for log in logs for m in log.members)
+        return [Group(run=name, members=members, grouped_by=PARTS)]
     return [
-        Group(run=_join(home, m.stem), members=(m,), grouped_by="sibling files of one format")
-        for m in members
+        Group(
+            run=_join(home, log.stem),
+            members=log.members,
+            grouped_by=STREAMS if len(log.members) > 1 else "sibling files of one format",
+        )
+        for log in logs
     ]
 
 
-def _are_parts(members: Sequence[Member]) -> bool:
-    """Whether names tell all members apart by rank or split and by nothing else."""
-    keys = [(m.rank, _family(m.stem)[1]) for m in members]
+def _are_parts(logs: Sequence[_Log]) -> bool:
+    """Whether names tell all logs apart by rank or split and by nothing else."""
+    keys = [(log.rank, _family(log.stem)[1]) for log in logs]
     return len(set(keys)) == len(keys) and all(rank is not None or split for rank, split in keys)
 
 
-def _with_split(member: Member) -> Member:
-    split = _family(member.stem)[1]
+def _with_split(member: Member, stem: str) -> Member:
+    split = _family(stem)[1]
     return replace(member, prefix=f"{split}/") if split else member
 
 

@@ -12,11 +12,8 @@ from __future__ import annotations
 
 import io
 import json
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +22,7 @@ from numpy.typing import NDArray
 
 from afterrun.loaders.errors import LimitError
 from afterrun.loaders.limits import LENIENT_JSON, MAX_COLUMNS, MAX_JSON_DEPTH
+from afterrun.loaders.tables.ahead import ahead
 from afterrun.loaders.tables.cells import is_nothing, number, numbers
 from afterrun.loaders.tables.damage import Places
 from afterrun.loaders.tables.textblocks import BLOCK_BYTES, TextBlock, decode, split_lines, text_blocks
@@ -34,9 +32,6 @@ MAX_LIST_VALUES = 2_000
 
 GIVE_UP_AFTER = 3
 """Blocks in a row that were not clean, after which polars is not asked any more."""
-
-BLOCKS_AHEAD = 4
-"""Blocks parsed while the ones before are worked on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +106,7 @@ class JsonLines:
     def blocks(self) -> Iterator[JsonBlock]:
         """All rows in file order; a block without rows is left out. To be called once."""
         names: set[str] = set()
-        for text, plain in self._read_ahead():
+        for text, plain in ahead(self._texts, self._fast):
             self.losses.too_long += text.too_long
             block = plain or self._by_line(text)
             names.update(block.numbers)
@@ -121,25 +116,6 @@ class JsonLines:
                 yield block
         if self._plain is not None:
             self.losses.long_lists |= self._plain.long_lists
-
-    def _read_ahead(self) -> Iterator[tuple[TextBlock, JsonBlock | None]]:
-        """Each text with its clean block, None where there is none; the next ones are parsed meanwhile."""
-        first = next(self._texts, None)
-        if first is None:
-            return
-        yield first, self._fast(first)
-        second = next(self._texts, None)
-        if second is None:
-            return
-        with ThreadPoolExecutor(1) as pool:
-            ahead: deque[tuple[TextBlock, Future[JsonBlock | None]]] = deque()
-            for text in chain([second], self._texts):
-                ahead.append((text, pool.submit(self._fast, text)))
-                if len(ahead) > BLOCKS_AHEAD:
-                    done, parsed = ahead.popleft()
-                    yield done, parsed.result()
-            for done, parsed in ahead:
-                yield done, parsed.result()
 
     def _fast(self, text: TextBlock) -> JsonBlock | None:
         if self._plain is None or self._failed >= GIVE_UP_AFTER:

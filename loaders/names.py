@@ -2,35 +2,29 @@
 
 The table is data: ``names.toml`` lists every canonical metric with the spellings that mean it. Split and
 aggregation words are taken off a tag first, so ``val/loss``, ``loss_val_epoch`` and ``Loss/Valid`` need no
-rows of their own. What the table does not hold stays unknown: ``metric`` null, direction null, never
-guessed. Users add rows with ``--map 'TAG=metric:split:min|max'`` or ``[metrics]`` in ``afterrun.toml``.
+rows of their own (``afterrun.loaders.tagreading``). What the table does not hold stays unknown: ``metric`` null,
+direction null, never guessed. Users add rows with ``--map 'TAG=metric:split:min|max'`` or ``[metrics]`` in
+``afterrun.toml``.
 """
 
 from __future__ import annotations
 
-import re
-import tomllib
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.resources import files
-from typing import Literal
 
 from afterrun.loaders.errors import UsageError
+from afterrun.loaders.metrictable import METRICS, Better, Metric, Spelt, direction, metric_of
+from afterrun.loaders.tagreading import SPLIT_WORDS, Reading, Split, reading, words_of
 
-Better = Literal["min", "max"]
-Split = Literal["train", "val", "test", "none"]
+__all__ = [
+    "METRICS", "SPLIT_WORDS", "Better", "Metric", "Name", "Split",
+    "canonical", "direction", "metric_of", "parse_map", "resolve", "words_of",
+]  # fmt: skip
 
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """One canonical metric. ``kind``: loss, quality, axis, rate, gradient, time, throughput, memory, other."""
-
-    name: str
-    kind: str
-    better: Better | None
-    unit: str
-    spellings: tuple[str, ...]
+_SIDES: Mapping[Split, str] = {"train": "train", "none": "train", "val": "val", "test": "test"}
+"""Tags without a split word stand with the training ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,189 +38,115 @@ class Name:
     kind: str = "other"
 
 
-def _read_table() -> tuple[Metric, ...]:
-    """The rows of ``names.toml``, in its order."""
-    table = tomllib.loads(files("afterrun.loaders").joinpath("names.toml").read_text("utf-8"))
-    return tuple(
-        Metric(name, kind, row["better"] or None, row["unit"], (name, *row["spellings"]))
-        for kind, rows in table.items()
-        for name, row in rows.items()
-    )
-
-
-METRICS: tuple[Metric, ...] = _read_table()
-"""Every canonical metric, as ``names.toml`` lists them."""
-
-SPLIT_WORDS: Mapping[str, Split] = {
-    "train": "train",
-    "training": "train",
-    "trn": "train",
-    "tr": "train",
-    "trl": "train",
-    "val": "val",
-    "valid": "val",
-    "validation": "val",
-    "eval": "val",
-    "evaluation": "val",
-    "dev": "val",
-    "vl": "val",
-    "test": "test",
-    "testing": "test",
-    "holdout": "test",
-}
-
-# Words that say how a number was aggregated, not what it is.
-_AGGREGATION = frozenset(
-    {
-        "epoch",
-        "step",
-        "batch",
-        "iter",
-        "avg",
-        "average",
-        "mean",
-        "main",
-        "running",
-        "ema",
-        "smoothed",
-        "global",
-        "metrics",
-        "metric",
-        "rollout",
-        "perf",
-        "time",
-        "optim",
-        "charts",
-        "per",
-        "vs",
-        "iterations",
-        "losses",
-        "scalars",
-        "scalar",
-        "by",
-        "on",
-    }
-)
-
-_OPAQUE_LOSS = frozenset(
-    {
-        "policy",
-        "value",
-        "entropy",
-        "actor",
-        "critic",
-        "discriminator",
-        "generator",
-        "disc",
-        "gen",
-        "adversarial",
-        "adv",
-        "d",
-        "g",
-        "gan",
-        "pg",
-        "kl",
-        "aux",
-        "contrastive",
-    }
-)
-"""Losses of games: falling is not getting better, so their direction stays unknown."""
-
-_SEPARATORS = re.compile(r"[/\s.:|_-]+")
-
-
-@cache
-def _index() -> dict[str, Metric]:
-    index: dict[str, Metric] = {}
-    for metric in METRICS:
-        for spelling in metric.spellings:
-            if index.setdefault(spelling, metric) is not metric:
-                raise ValueError(
-                    f"the spelling {spelling!r} means both {index[spelling].name} and {metric.name}"
-                )
-    return index
-
-
-def metric_of(name: str) -> Metric | None:
-    """The canonical metric of this name; None for names outside the table."""
-    found = _index().get(name)
-    return found if found is not None and found.name == name else None
-
-
-def direction(metric: str | None) -> Better | None:
-    """Whether lower (``min``) or higher (``max``) is better; None where the table does not say."""
-    if metric is None:
-        return None
-    known = metric_of(metric)
-    if known:
-        return known.better
-    words = metric.split("_")
-    return "min" if words[-1] == "loss" and not _OPAQUE_LOSS & set(words) else None
-
-
 @cache
 def canonical(tag: str) -> Name:
     """What one tag means on its own, without its siblings."""
-    flat = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", "_", tag.strip()).lower()
-    whole = re.sub(r"[\s]+", "_", flat)
-    words = [w for w in _SEPARATORS.split(flat) if w]
-    splits = [SPLIT_WORDS[w] for w in words if w in SPLIT_WORDS]
-    split: Split = next((s for s in splits if s != "train"), splits[0] if splits else "none")
-    rest = [w for w in words if w not in SPLIT_WORDS]
-    for candidate in _candidates(whole, flat, words, rest):
-        metric = _index().get(candidate)
-        if metric:
-            return Name(metric.name, split, metric.unit, metric.better, metric.kind)
-    core = [w for w in rest if w not in _AGGREGATION]
-    if core and core[-1] == "loss":
-        name = "_".join(core)
-        return Name(name, split, "", direction(name), "loss")
-    if len(core) > 1 and core[0] == "loss":
-        name = "_".join([*core[1:], "loss"])
-        return Name(name, split, "", direction(name), "loss")
-    return Name(None, split)
+    return _name(reading(tag))
 
 
-def _candidates(whole: str, flat: str, words: list[str], rest: list[str]) -> Iterable[str]:
-    """Spellings to look up, from the most to the least literal."""
-    yield whole
-    yield "_".join(words)
-    tail = flat.rsplit("/", 1)[-1]
-    yield "_".join(w for w in re.split(r"[\s_]+", tail) if w and w not in SPLIT_WORDS)
-    yield "_".join(rest)
-    core = [w for w in rest if w not in _AGGREGATION]
-    yield "_".join(core)
-    if len(core) > 1 and core[0] == core[-1]:  # loss/train_loss, Accuracy/val_accuracy
-        yield "_".join(core[1:])
-    if core and core[0] in ("lr", "learning"):  # one lr for each parameter group or optimiser
-        yield "lr"
+def _name(r: Reading) -> Name:
+    metric = r.metric
+    if metric is None:
+        return Name(None, r.split)
+    if (r.others or r.cut) and metric.kind in ("loss", "quality"):
+        part = metric_of("_".join([*r.others, metric.name + r.cut]))
+        metric = part if part is not None else metric
+    elif r.others and metric.kind not in ("axis", "rate"):
+        return Name(None, r.split)  # of one layer, worker or phase: not that of the run
+    return Name(metric.name, r.split, metric.unit, metric.better, metric.kind)
 
 
 def resolve(points: Mapping[str, int], overrides: Mapping[str, Name] | None = None) -> dict[str, Name]:
     """Names of all tags of one run, given the number of points of each.
 
-    A loss or quality metric without a split word is the training one where a validation or test
-    sibling exists and no tag with at least as many points says ``train`` itself (Keras and the HF
-    Trainer write ``loss`` beside ``val_loss`` / ``eval_loss``).
+    What a tag says on its own is completed by its siblings: folders and numbers that tell no curves apart are
+    dropped, ``time`` beside ``data_time`` is the time of a step, two spellings of one metric are two curves, and a
+    loss without a split word is the training one where a validation sibling exists.
     """
-    names = {tag: canonical(tag) for tag in points}
+    readings = _without_idle_words({tag: reading(tag) for tag in points})
+    readings |= _told_by_company(readings)
+    names = {tag: _name(r) for tag, r in readings.items()}
+    names = _with_training_split(names, points)
+    names |= _own_spellings(names, readings, points)
+    for tag, name in (overrides or {}).items():
+        if tag in names:
+            names[tag] = name
+    return names
+
+
+def _without_idle_words(readings: dict[str, Reading]) -> dict[str, Reading]:
+    """Folders and numbers are dropped where all curves of the metric on one side have the same.
+
+    A held-out curve keeps them if its training sibling does: ``val/rpn/loss`` beside ``train/rpn/loss``.
+    """
+    told: dict[tuple[str, str], set[tuple[str, ...]]] = defaultdict(set)
+    for r in readings.values():
+        if r.metric:
+            told[r.metric.name, _SIDES[r.split]].add(r.others)
+
+    def idle(r: Reading) -> bool:
+        if r.metric is None or r.telling not in ("folder", "number"):
+            return False
+        if r.metric.better and r.metric.kind in ("loss", "quality") and _name(r).better is None:
+            return False  # the loss of one player
+        train = told[r.metric.name, "train"]
+        distinct = _SIDES[r.split] != "train" and r.others in train and len(train) > 1
+        return len(told[r.metric.name, _SIDES[r.split]]) == 1 and not distinct
+
+    return {tag: replace(r, others=(), telling="") if idle(r) else r for tag, r in readings.items()}
+
+
+def _told_by_company(readings: Mapping[str, Reading]) -> dict[str, Reading]:
+    """Words too common to mean anything alone, by what stands beside them in their folder."""
+    flat = {tag.strip().lower() for tag in readings}
+    found: dict[str, Reading] = {}
+    for tag, r in readings.items():
+        folder, slash, word = tag.strip().lower().rpartition("/")
+        for metric in METRICS if r.metric is None else ():
+            beside = any(folder + slash + other in flat for other in metric.beside.get(word, ()))
+            if beside and not any(folder + slash + other in flat for other in metric.not_beside):
+                found[tag] = Reading(r.split, Spelt(metric, 0))
+    return found
+
+
+def _with_training_split(names: Mapping[str, Name], points: Mapping[str, int]) -> dict[str, Name]:
+    """A loss or quality metric without a split word is the training one where a validation or test sibling
+    exists and no tag with at least as many points says ``train`` itself (Keras and the HF Trainer write
+    ``loss`` beside ``val_loss`` / ``eval_loss``).
+    """
     held_out = {n.metric for n in names.values() if n.split in ("val", "test") and n.metric}
     explicit: dict[str, int] = {}
     for tag, n in names.items():
         if n.split == "train" and n.metric:
             explicit[n.metric] = max(explicit.get(n.metric, 0), points[tag])
-    for tag, n in names.items():
-        if (
-            n.split == "none"
-            and n.kind in ("loss", "quality")
-            and n.metric in held_out
-            and points[tag] > explicit.get(n.metric or "", 0)
-        ):
-            names[tag] = replace(n, split="train")
-    for tag, name in (overrides or {}).items():
-        if tag in names:
-            names[tag] = name
-    return names
+
+    def training(tag: str, n: Name) -> bool:
+        told = n.split == "none" and n.kind in ("loss", "quality") and n.metric in held_out
+        return told and points[tag] > explicit.get(n.metric or "", 0)
+
+    return {tag: replace(n, split="train") if training(tag, n) else n for tag, n in names.items()}
+
+
+def _own_spellings(
+    names: Mapping[str, Name], readings: Mapping[str, Reading], points: Mapping[str, int]
+) -> dict[str, Name]:
+    """Losses and scores that go by their own spelling, for a more usual one with as many points has the name."""
+    most: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)
+    for tag, r in readings.items():
+        if r.spelt and not r.others and r.spelt.metric.kind in ("loss", "quality"):
+            counts = most[r.spelt.metric.name, _SIDES[names[tag].split]]
+            counts[r.spelt.place] = max(counts.get(r.spelt.place, 0), points[tag])
+    second = {
+        (metric, place)
+        for (metric, _), counts in most.items()
+        for place, n in counts.items()
+        if any(other < place and m >= n for other, m in counts.items())
+    }
+    return {
+        tag: replace(names[tag], metric=r.spelt.metric.spellings[r.spelt.place])
+        for tag, r in readings.items()
+        if r.spelt and not r.others and (r.spelt.metric.name, r.spelt.place) in second
+    }
 
 
 def parse_map(text: str) -> tuple[str, Name]:

@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 import polars as pl
 
-from afterrun.loaders.attempts import FileSpan, Place, place_files, restarts_within
+from afterrun.loaders.attempts import FileSpan, Place, Within, place_files, restarts_within
 from afterrun.loaders.grouping import Member
-from afterrun.loaders.names import canonical
 from afterrun.loaders.schema import LOADER_COLUMNS, Status
 
 MIN_STUCK_POINTS = 2
@@ -47,12 +45,17 @@ class Loaded:
 def repeated_snapshots(rows: pl.DataFrame, files: Sequence[Loaded]) -> dict[int, int]:
     """Files whose whole history stands again in a longer one of the same format: {file: the longer one}.
 
+    Asked of formats that are written whole each time, and of the two streams of one job, which may both be given all.
     The longest history takes out all files it holds in one join; what is left is compared with the next.
     """
-    kinds: dict[str, list[int]] = {}
+    kinds: dict[tuple[str, str | None], list[int]] = {}
     for i, f in enumerate(files):
-        if f.member.found.loader is not None and f.member.found.loader.snapshot:
-            kinds.setdefault(f.member.format, []).append(i)
+        job, loader = f.member.job, f.member.found.loader
+        if (loader is not None and loader.snapshot) or (job is not None and len(f.table("metrics"))):
+            kinds.setdefault((f.member.format, job), []).append(i)
+    kinds = {kind: same for kind, same in kinds.items() if len(same) > 1}
+    if not kinds:
+        return {}
     bits = rows.select("_source", "tag", "step", pl.col("value").fill_nan(None))
     sizes = dict(bits.group_by("_source").len().iter_rows())
     repeats: dict[int, int] = {}
@@ -113,7 +116,11 @@ def _file_spans(rows: pl.DataFrame, files: Sequence[Loaded]) -> list[FileSpan]:
         row = stats.get(i, {})
         writer = loaded.member.writer
         process = None
-        if writer is not None and writer.host is not None:
+        if loaded.subrun is not None:
+            process = ("named inside the file", loaded.subrun)
+        elif loaded.member.job is not None:
+            process = ("job", loaded.member.job)
+        elif writer is not None and writer.host is not None:
             process = (writer.host, str(writer.pid if writer.pid is not None else writer.started_s))
         spans.append(
             FileSpan(
@@ -132,10 +139,10 @@ def number_attempts(
     rows: pl.DataFrame, places: Mapping[int, Place], files: Sequence[Loaded]
 ) -> tuple[pl.DataFrame, dict[int, Place], tuple[str, ...]]:
     """Rows with ``attempt`` and ``rank``; files that begin again inside push later files back."""
-    begins, cyclic = _inside_files(rows)
+    inside = _inside_files(rows)
     width: dict[int, int] = {}
     for i, place in places.items():
-        width[place.attempt] = max(width.get(place.attempt, 1), 1 + len(begins.get(i, [])))
+        width[place.attempt] = max(width.get(place.attempt, 1), 1 + len(inside.get(i, Within()).begins))
     first, total = {}, 1
     for level in sorted(width):
         first[level] = total
@@ -143,40 +150,29 @@ def number_attempts(
     moved = {i: replace(place, attempt=first[place.attempt]) for i, place in places.items()}
     source = rows["_source"]
     attempt = pl.Series([moved[i].attempt for i in range(len(files))], dtype=pl.Int32).gather(source)
-    for i, seqs in begins.items():
-        for seq in seqs:
+    for i, within in inside.items():
+        for seq in within.begins:
             attempt = attempt + ((source == i) & (rows["seq"] >= seq)).cast(pl.Int32)
     rank = pl.Series([moved[i].rank for i in range(len(files))], dtype=pl.Int32).gather(source)
     rows = rows.with_columns(attempt=attempt, rank=rows["rank"].fill_null(rank))
     notes = []
-    for i, tags in cyclic.items():
-        loops = (pl.col("_source") == i) & pl.col("tag").is_in(tags)
+    for i, within in inside.items():
+        if not within.cyclic:
+            continue
+        loops = (pl.col("_source") == i) & pl.col("tag").is_in(within.cyclic)
         rows = rows.with_columns(step=pl.when(loops).then(None).otherwise("step"))
+        doubt = ", and nothing says whether the blocks are epochs or trainings" if within.guessed else ""
         notes.append(
-            f"{files[i].name}: the step of {few(tags)} begins again in every block; ordered as written"
+            f"{files[i].name}: the step of {few(within.cyclic)} begins again in every block{doubt}; ordered as written"
         )
     return rows, moved, tuple(notes)
 
 
-def _inside_files(rows: pl.DataFrame) -> tuple[dict[int, list[int]], dict[int, list[str]]]:
-    """({file: seq of each new attempt}, {file: tags whose step counter is cyclic}).
-
-    Axis tags are passed over: rows of several counters meet in them.
-    """
-    begins: dict[int, list[int]] = {}
-    cyclic: dict[int, list[str]] = {}
-    axes = [t for t in rows["tag"].unique().cast(pl.String) if canonical(t).kind == "axis"]
-    stepped = rows.filter(pl.col("step").is_not_null() & ~pl.col("tag").is_in(axes))
-    for mine in stepped.partition_by("_source", maintain_order=True):
-        i = int(mine["_source"][0])
-        codes = mine["tag"].to_physical().to_numpy().astype(np.int64)
-        seqs, loops = restarts_within(codes, mine["seq"].to_numpy(), mine["step"].to_numpy())
-        if seqs:
-            begins[i] = seqs
-        if loops:
-            looping = pl.Series(np.isin(codes, list(loops)))
-            cyclic[i] = mine["tag"].filter(looping).unique().cast(pl.String).sort().to_list()
-    return begins, cyclic
+def _inside_files(rows: pl.DataFrame) -> dict[int, Within]:
+    """What the counters of each file do."""
+    needed = rows.select("_source", "tag", "seq", "step", "value", "epoch", "wall_ns")
+    parts = needed.partition_by("_source", maintain_order=True)
+    return {int(mine["_source"][0]): restarts_within(mine) for mine in parts}
 
 
 def without_stuck_steps(rows: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
@@ -195,28 +191,6 @@ def without_stuck_steps(rows: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ..
     rows = rows.with_columns(step=pl.when(pl.col("_stuck")).then(None).otherwise("step")).drop("_stuck")
     tags = stuck["tag"].unique(maintain_order=True).cast(pl.String).to_list()
     return rows, (f"no step recorded for {few(tags)}: ordered as written",)
-
-
-def mirrored(rows: pl.DataFrame, files: Sequence[Loaded]) -> tuple[pl.Series, tuple[str, ...]]:
-    """Mask of rows whose tag stands, with more points, in a file of another format: one curve, not two."""
-    nothing = pl.Series("_mirror", [False], dtype=pl.Boolean).new_from_index(0, len(rows))
-    formats = pl.Series([f.member.format for f in files], dtype=pl.String)
-    if formats.n_unique() < 2 or rows.is_empty():
-        return nothing, ()
-    told = rows.select("rank", "tag", formats.gather(rows["_source"]).alias("_format"))
-    counts = told.group_by("rank", "tag", "_format").len().sort("len", "_format", descending=[True, False])
-    best = counts.group_by("rank", "tag", maintain_order=True).agg(
-        pl.col("_format").first().alias("_best"), pl.len().alias("_formats")
-    )
-    if (best["_formats"] < 2).all():
-        return nothing, ()
-    joined = told.join(best, on=["rank", "tag"], how="left", nulls_equal=True, maintain_order="left")
-    twice = best.filter(pl.col("_formats") > 1)
-    notes = tuple(
-        f"{few(part['tag'].cast(pl.String).sort().to_list())} recorded in several formats: the curve is taken from {best_format}"
-        for (best_format,), part in twice.group_by("_best", maintain_order=True)
-    )
-    return (joined["_format"] != joined["_best"]).alias("_mirror"), notes
 
 
 def few(names: Sequence[str], limit: int = 3) -> str:

@@ -10,10 +10,12 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
+from afterrun.loaders.charts import CHARTS, not_joined
 from afterrun.loaders.errors import AfterrunError, SchemaError
 from afterrun.loaders.grouping import Group, Member
 from afterrun.loaders.placing import Loaded
 from afterrun.loaders.schema import Batch, Status, conform
+from afterrun.loaders.wanted import Wanted
 
 
 @dataclass(slots=True)
@@ -26,9 +28,10 @@ class _Part:
     status: Status | None = None
     sampled: bool = False
 
-    def add(self, batch: Batch) -> None:
-        for name, frame in batch.frames.items():
-            self.frames.setdefault(name, []).append(frame if batch.assembled else conform(name, frame))
+    def add(self, batch: Batch, wanted: Wanted | None) -> None:
+        for name, given in batch.frames.items():
+            frame = given if batch.assembled else conform(name, given)
+            self.frames.setdefault(name, []).append(wanted.read_rows(name, frame) if wanted else frame)
         self.damaged += batch.damaged
         self.notes += batch.notes
         self.sampled = self.sampled or batch.sampled
@@ -36,14 +39,15 @@ class _Part:
 
     def loaded(self, member: Member, subrun: str | None, *, assembled: bool) -> Loaded:
         frames = {name: pl.concat(frames) for name, frames in self.frames.items()}
-        kept = sum(len(f) for f in frames.values())
+        # rows that nobody asked for may have been passed over
+        held = member.found.source.wanted is not None or any(map(len, frames.values()))
         told: Status = (
             "partial"
-            if self.damaged and kept
+            if self.damaged and held
             else "unreadable"
             if self.damaged
             else "read"
-            if kept
+            if held
             else "empty"
         )
         return Loaded(
@@ -63,14 +67,16 @@ def read(member: Member) -> list[Loaded]:
 
     Raises ``SchemaError`` only, which is a bug of the loader; every other failure is a status and a note.
     """
-    loader = member.found.loader
+    loader, source = member.found.loader, member.found.source
     assert loader is not None
+    if source.wanted is not None:
+        source = replace(source, wanted=source.wanted.under(member.prefix))
     whole = _Part()
     parts: dict[str | None, _Part] = {None: whole}
     assembled = False
     try:
-        for batch in loader.load(member.found.source):
-            parts.setdefault(_clean(batch.subrun), _Part()).add(batch)
+        for batch in loader.load(source):
+            parts.setdefault(_clean(batch.subrun), _Part()).add(batch, source.wanted)
             assembled = assembled or batch.assembled
     except SchemaError:
         raise
@@ -108,16 +114,18 @@ def by_run(group: Group, files: list[Loaded]) -> Iterator[tuple[Group, list[Load
     """The files of a group as they are or, where they hold sub-runs, one group a sub-run.
 
     A sub-run is called ``<run>/<sub-run>``; below the root itself its own name will do. Files that name the
-    same sub-run belong to it together.
+    same sub-run belong to it together, except for charts that may mean another run by that name.
     """
-    runs: dict[str | None, list[Loaded]] = {}
+    apart = not_joined(files)
+    runs: dict[tuple[str | None, str], list[Loaded]] = {}
     for loaded in files:
-        runs.setdefault(loaded.subrun, []).append(loaded)
-    for subrun, mine in runs.items():
+        chart = loaded.member.stem if loaded.subrun in apart and loaded.member.format in CHARTS else ""
+        runs.setdefault((loaded.subrun, chart), []).append(loaded)
+    for (subrun, chart), mine in runs.items():
         if subrun is None:
             yield group, mine
             continue
-        name = f"{group.run}/{subrun}" if group.run else subrun
+        name = "/".join(part for part in (group.run, chart, subrun) if part)
         members = tuple(dict.fromkeys(loaded.member for loaded in mine))
         yield replace(group, run=name, members=members, grouped_by="named inside the file"), mine
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from afterrun.loaders.schema import Batch
+from afterrun.loaders.wanted import Wanted
 
 HEAD_BYTES = 4096
 """How much of a file a sniffer sees."""
@@ -31,6 +32,8 @@ class Source:
     size_bytes: int
     verify: bool = False
     """Check payload checksums even where nothing looks wrong (``--verify``)."""
+    wanted: Wanted | None = None
+    """Tags that are asked for; a loader may skip the others (``afterrun.loaders.wanted``). None: all."""
 
 
 class Loader(ABC):

@@ -222,7 +222,10 @@ class Collector:
             return
         cut = [string[:TEXT_CHARACTERS] for string in strings[:VECTOR_LIMIT]]
         self.cut_texts += cut != strings
-        self.texts[name] = json.dumps(cut[0] if len(cut) == 1 else cut, ensure_ascii=False)
+        said = json.dumps(cut[0] if len(cut) == 1 else cut, ensure_ascii=False)
+        if self.texts.get(name, said) != said:
+            self.skipped["earlier text"] += 1
+        self.texts[name] = said
 
 
 def tag_name(tag: bytes) -> str:

@@ -80,6 +80,11 @@ class AxisPlan:
     step_is_epoch: bool = False
     notes: tuple[str, ...] = ()
 
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """Positions of all axis columns."""
+        return tuple(i for i in (self.step, self.epoch, self.tokens, self.wall, self.index) if i is not None)
+
 
 @dataclass(frozen=True, slots=True)
 class AxisColumns:
@@ -107,11 +112,19 @@ def holds_moments(texts: Sequence[str]) -> bool:
 
 
 def plan_axes(
-    names: Sequence[str], values: Mapping[int, pl.Series], moment_columns: Sequence[int], rule: AxisRule
+    names: Sequence[str],
+    values: Mapping[int, pl.Series],
+    moment_columns: Sequence[int],
+    rule: AxisRule,
+    order: NDArray[np.int64] | None = None,
 ) -> AxisPlan:
-    """The axes of a table. ``values``: Float64 columns by position; ``moment_columns``: dates as text."""
+    """The axes of a table. ``values``: Float64 columns by position; ``moment_columns``: dates as text.
+
+    ``order``: rows of one curve after the other, where a column of words tells several curves apart.
+    """
     spelled = [flat(n) for n in names]
-    numeric = {i: s.to_numpy() for i, s in values.items()}
+    written = {i: s.to_numpy() for i, s in values.items()}
+    numeric = written if order is None else {i: column[order] for i, column in written.items()}
     epoch = _pick(spelled, numeric, rule.epoch)
     notes: list[str] = []
     step = _step(spelled, numeric, epoch, rule)
@@ -121,7 +134,7 @@ def plan_axes(
         step, within = None, True
     else:
         within = False
-    index = _row_index(names, numeric)
+    index = _row_index(names, written)
     step_is_epoch = False
     if step is None and epoch is not None and not within:
         step_is_epoch = _counts_steps(numeric, epoch)

@@ -9,8 +9,9 @@ habit of the writer the cells they lack are null, a lone one is given up; a stra
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain, starmap
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from afterrun.loaders.errors import UnreadableError
 from afterrun.loaders.limits import MAX_QUOTED_LINES, check_columns
+from afterrun.loaders.tables.ahead import ahead
 from afterrun.loaders.tables.damage import Losses
 from afterrun.loaders.tables.delimited import (
     LAYOUT_LINES,
@@ -29,13 +31,16 @@ from afterrun.loaders.tables.delimited import (
     strip_all,
     unique_names,
 )
+from afterrun.loaders.tables.narrowing import Cut, Narrow, narrowed
+from afterrun.loaders.tables.plain import may_begin_header, plain_cells, with_lf
 from afterrun.loaders.tables.textblocks import (
     BLOCK_BYTES,
     TextBlock,
+    count_lines,
     decode,
     skip_lines,
     split_lines,
-    text_blocks,
+    uncounted_blocks,
 )
 
 SHORT_SHARE = 0.1
@@ -44,17 +49,19 @@ SHORT_SHARE = 0.1
 SHORT_RUN = 3
 """or where this many follow each other; otherwise nobody knows which cell is missing."""
 
-_NUMERIC_BYTES = b"0123456789+-.eE nNaAiIfFtTyY\n"
 _LAYOUT_BYTES = 2**18
 _OVERWRITTEN = "\0"
-_TRICKY = (b'"', b"#", b"\0", b"\r")
-_LABELS_SOUGHT = 24
+_NARROWERS = 2
+
+Choose = Callable[[tuple[str, ...]], tuple[int, ...] | None]
+"""Positions of the columns wanted of those with these names, in rising order; None: all."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowBlock:
     """Some rows. ``cells``: one column a name, called by its position ``"0"``, ``"1"``, ...: all Float64
-    (a plain block) or all String, unstripped, empty where a short row lacks the cell.
+    (a plain block) or all String, unstripped, empty where a short row lacks the cell. Where some columns were chosen,
+    others may be absent.
 
     ``lines`` are line numbers counted from 1; ``short`` the positions of rows with fewer cells than names.
     """
@@ -76,7 +83,7 @@ class TableReader:
     def __init__(self, path: Path, *, block_bytes: int = BLOCK_BYTES, fast: bool = True) -> None:
         self.losses = Losses()
         self._fast = fast
-        self._texts = text_blocks(path, block_bytes)
+        self._texts = uncounted_blocks(path, block_bytes)
         first = next(self._texts, None)
         lines, self.losses.latin1 = _first_lines(b"" if first is None else first.data)
         layout = layout_of(lines)
@@ -86,17 +93,51 @@ class TableReader:
         self.layout: Layout = layout
         self._names, self._labels = layout.names, layout.labels
         self._first = skip_lines(first, layout.header_line + 1)
+        self._line = 1 + layout.header_line + 1
         self._pending: list[str] = []
         self._last_line = 0
 
-    def blocks(self) -> Iterator[RowBlock]:
-        """All rows in file order; a block without rows is left out. To be called once."""
-        yield from self._block(self._first)
-        for text in self._texts:
-            yield from self._block(text)
+    def blocks(self, choose: Choose | None = None) -> Iterator[RowBlock]:
+        """All rows in file order; a block without rows is left out. To be called once.
+
+        ``choose`` is asked anew for each block, so that the first ones may decide what is wanted of the rest. Damage in
+        cells that are not wanted is not seen in plain blocks.
+        """
+        narrow = Narrow(self.layout.delimiter)
+        texts = chain([self._first], self._texts)
+        for text, cut in ahead(texts, lambda t: self._narrowed(t, choose), _NARROWERS):
+            if cut is not None and not self._pending and cut.names == self._names:
+                if not narrow.takes(cut):
+                    yield from starmap(RowBlock, narrow.take())
+                narrow.add(cut, self._line)
+                self._line += cut.rows
+                continue
+            yield from starmap(RowBlock, narrow.take())
+            self._line += text.too_long
+            yield from self._block(replace(text, first_line=self._line))
+            self._line += count_lines(text.data)
+        yield from starmap(RowBlock, narrow.take())
         if self._pending:
             end = TextBlock(b"", self._last_line + len(self._pending))
             yield from self._by_line(end, final=True)
+
+    def _narrowed(self, text: TextBlock, choose: Choose | None) -> Cut | None:
+        """The chosen columns of a plain block; None where all are wanted or the block is to be read whole."""
+        names, labels = self._names, self._labels
+        chosen = choose(names) if choose is not None else None
+        if not chosen or not self._fast or text.cut or text.too_long or self.layout.decimal_comma:
+            return None
+        data = text.data
+        found = narrowed(data, len(names), self.layout.delimiter, chosen)
+        if found is None and b"\r" in data:
+            data = with_lf(data)
+            found = narrowed(data, len(names), self.layout.delimiter, chosen)
+        if found is None:
+            return None
+        narrow, starts = found
+        if not narrow.isascii() or may_begin_header(data, starts, labels, self.layout.delimiter):
+            return None
+        return Cut(names, chosen, narrow, len(starts))
 
     def _block(self, text: TextBlock) -> Iterator[RowBlock]:
         self.losses.too_long += text.too_long
@@ -131,7 +172,8 @@ class TableReader:
                 labels = strip_all(cells)
                 if labels != self._labels:
                     yield from rows.take(self._names, self.losses)
-                    self._names, self._labels = unique_names(labels), labels
+                    self._labels = labels  # before the names: the worker reads them in the other order
+                    self._names = unique_names(labels)
             else:
                 self._add(rows, cells, line, half=final and text.cut and at == len(lines))
         yield from rows.take(self._names, self.losses)
@@ -255,54 +297,3 @@ def _first_lines(data: bytes) -> tuple[list[str], bool]:
                 break
     text, latin1 = decode(data[:end])
     return split_lines(text)[:LAYOUT_LINES], latin1
-
-
-def plain_cells(data: bytes, labels: Sequence[str], delimiter: str) -> pl.DataFrame | None:
-    """Cells of a block whose lines are all equally wide and hold no quote, comment or damage, else None.
-
-    Float64 where every cell is a number or empty, else String; the result is what cutting line by line
-    would give, so whatever could be read in two ways is left to that.
-    """
-    if b"\r" in data:
-        data = data.replace(b"\r\r\n", b"\n").replace(b"\r\n", b"\n")
-    if not _is_rectangular(data, len(labels), delimiter):
-        return None
-    if not data.translate(None, _NUMERIC_BYTES + delimiter.encode()):
-        numeric = _parse(data, len(labels), delimiter, pl.Float64())
-        if numeric is not None:
-            return numeric
-    if any(mark in data for mark in _TRICKY) or not _is_utf8(data):
-        return None
-    # A second header has at least half of the labels; one more than half cannot all be absent.
-    telling = labels[: len(labels) // 2 + 1]
-    if len(telling) > _LABELS_SOUGHT or any(not t or t.encode() in data for t in telling):
-        return None
-    return _parse(data, len(labels), delimiter, pl.String())
-
-
-def _is_rectangular(data: bytes, columns: int, delimiter: str) -> bool:
-    """Whether every line, the last one included, has a line end and ``columns - 1`` delimiters."""
-    if columns < 2 or not data.endswith(b"\n"):
-        return False
-    codes = np.frombuffer(data, np.uint8)
-    ends = np.flatnonzero(codes == ord("\n"))
-    marks = np.flatnonzero(codes == ord(delimiter))
-    if len(marks) != len(ends) * (columns - 1):
-        return False
-    grid = marks.reshape(len(ends), columns - 1)
-    if (grid[:, -1] > ends).any() or (grid[1:, 0] < ends[:-1]).any():
-        return False
-    # Lines of tabs alone are blank lines when they are read one by one.
-    return delimiter != "\t" or bool((np.diff(ends, prepend=-1) > columns).all())
-
-
-def _is_utf8(data: bytes) -> bool:
-    return data.isascii() or not decode(data)[1]
-
-
-def _parse(data: bytes, columns: int, delimiter: str, dtype: pl.DataType) -> pl.DataFrame | None:
-    schema = {str(i): dtype for i in range(columns)}
-    try:
-        return pl.read_csv(data, has_header=False, separator=delimiter, quote_char=None, schema=schema)
-    except pl.exceptions.PolarsError:
-        return None

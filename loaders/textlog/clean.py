@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afterrun.loaders.tables.damage import Places
-from afterrun.loaders.tables.textblocks import decode, text_blocks
+from afterrun.loaders.tables.textblocks import decode, uncounted_blocks
 
 BLOCK_BYTES = 2**20
 """Small enough for the arrays of one block to stay in the processor's cache, large enough to be worth a block."""
@@ -70,7 +70,7 @@ class Damage:
 def clean_blocks(path: Path, damage: Damage, block_bytes: int = BLOCK_BYTES) -> Iterator[Block]:
     """Stream a file. Raises ``OSError`` where it cannot be read; losses are booked in ``damage``."""
     line = 1
-    for block in text_blocks(path, block_bytes):
+    for block in uncounted_blocks(path, block_bytes):
         damage.too_long += block.too_long
         if not block.data:
             continue

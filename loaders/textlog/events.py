@@ -55,6 +55,8 @@ class Events:
     rank: Floats
     wall: Ints
     by_epoch: Bools
+    bar: Floats
+    """Length of the progress bar that the event is a drawing of."""
     names: tuple[str, ...]
     """Scopes of the grammars of the block, ..."""
     grammar: Ints
@@ -86,8 +88,8 @@ def evaluate(lines: Lines, at: Ints, number: Number) -> Floats:
     return values * number.scale if number.scale > 1.0 else values / round(1 / number.scale)
 
 
-def gather(lines: Lines, groups: Sequence[Group]) -> Events:
-    """The events of a block as the lines tell them."""
+def gather(lines: Lines, groups: Sequence[Group], *, drawings: bool = False) -> Events:
+    """The events of a block as the lines tell them. ``drawings``: every drawing of a bar counts, at its batch."""
     sizes = [len(g.lines) for g in groups]
     at = np.concatenate([g.lines for g in groups]) if groups else np.empty(0, np.int64)
     place = np.repeat([g.place for g in groups], sizes).astype(np.int64)
@@ -95,7 +97,7 @@ def gather(lines: Lines, groups: Sequence[Group]) -> Events:
     position = np.empty_like(order)
     position[order] = np.arange(len(order))
     bounds = np.cumsum([0, *sizes])
-    columns = {name: np.full(len(at), np.nan) for name in (*_AXES, "rank")}
+    columns = {name: np.full(len(at), np.nan) for name in (*_AXES, "rank", "bar")}
     wall = np.full(len(at), NO_TIME)
     flags = {
         name: np.zeros(len(at), np.bool_) for name in ("metric", "doubtful", "opens", "generic", "by_epoch")
@@ -122,7 +124,12 @@ def gather(lines: Lines, groups: Sequence[Group]) -> Events:
         flags["metric"][mine] = bool(record.fields)
         if record.whole is not None:
             part, whole = (evaluate(lines, group.lines, number) for number in record.whole)
-            alive[mine] = part == whole
+            columns["bar"][mine] = whole
+            if drawings:
+                columns["batch"][mine], columns["batches"][mine] = part, whole
+                told |= {"batch", "batches"}
+            else:
+                alive[mine] = part == whole
         flags["doubtful"][mine] = not record.sure and group.reading.grammar.use != "own"
         flags["opens"][mine] = record.opens
         flags["generic"][mine] = group.reading.grammar.use == "generic"
@@ -156,6 +163,9 @@ class _Within:
 class Placer:
     """Completes the axes of events; remembers what later blocks need."""
 
+    evaluations: int = 0
+    """Finished bars left out because they are not those of an epoch."""
+    _bar: float = np.nan
     _last: dict[tuple[str, float], dict[str, float]] = field(default_factory=dict)
     _within: dict[str, _Within] = field(default_factory=dict)
     _open: bool = False
@@ -168,6 +178,7 @@ class Placer:
             return
         self._chain(events, line_count)
         self._inherit(events, ("epoch", "epochs", "tokens"))
+        self._bars(events)
         for number in range(len(events.names)):
             self._epochs(events, number)
         self._inherit(events, ("step",))
@@ -197,6 +208,26 @@ class Placer:
             events.wall = np.where(chained, times[head[events.lines]], events.wall)
             self._chain_wall = int(times[head[-1]])
         self._open = bool(opening[head[-1]])
+
+    def _bars(self, events: Events) -> None:
+        """Of a bar drawn whole several times in one epoch the last drawing counts.
+
+        The first bar below the line of an epoch is that of the epoch; one of another length is an evaluation
+        after it, whose values have the names of the training.
+        """
+        finished = events.alive & np.isfinite(events.bar) & np.isnan(events.batch)
+        bars = np.flatnonzero(finished & np.isfinite(events.epoch))
+        if not len(bars):
+            return
+        opened = np.cumsum(~events.metric & np.isfinite(events.epoch))[bars]
+        for number in np.unique(opened).tolist():
+            mine = bars[opened == number]
+            if number or np.isnan(self._bar):
+                self._bar = float(events.bar[mine[0]])
+            own = events.bar[mine] == self._bar
+            self.evaluations += int(np.count_nonzero(~own))
+            events.alive[mine[~own]] = False
+            events.alive[mine[own][:-1]] = False
 
     def _epochs(self, events: Events, grammar: int) -> None:
         """Steps of batches within epochs, and of lines at the end of an epoch."""

@@ -151,6 +151,21 @@ class Skeleton:
         return replace(self, text=self.text[begin:end], first=self.slot(begin))
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A record of several lines, see ``spanning``. ``probe`` stands in each, ``opening`` in its first line.
+
+    ``whole`` matches its lines from anywhere in the first to the end of the last, the line end included; ``begun`` one
+    that the end of the text breaks off, and ``left`` what counts of that where the file ends.
+    """
+
+    probe: bytes
+    opening: bytes
+    whole: re.Pattern[bytes]
+    begun: re.Pattern[bytes]
+    left: re.Pattern[bytes] | None = None
+
+
 class Grammar(ABC):
     """One way of writing log lines. Subclasses are stateless. Class data:
 
@@ -159,12 +174,14 @@ class Grammar(ABC):
     ``shares``  name of another grammar whose lines place lines of this one, too
     ``use``     ``own``: the format of a trainer, beside which generic lines are prose; ``beside``: progress and
                 library lines that stand beside others; ``generic``: asked last
+    ``spans``   its records of several lines, which it reads as one line each
     """
 
     name: ClassVar[str]
     probes: ClassVar[tuple[str, ...]]
     shares: ClassVar[str] = ""
     use: ClassVar[Use] = "own"
+    spans: ClassVar[tuple[Span, ...]] = ()
 
     @property
     def scope(self) -> str:

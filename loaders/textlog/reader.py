@@ -10,11 +10,13 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 import polars as pl
 
 from afterrun.loaders.schema import Batch
+from afterrun.loaders.tables.ahead import ahead
 from afterrun.loaders.textlog.clean import Block, Damage
 from afterrun.loaders.textlog.events import Events, Group, Placer, gather, lead_in
 from afterrun.loaders.textlog.failures import Mark, MarkFinder, Progress, one_line
@@ -23,7 +25,8 @@ from afterrun.loaders.textlog.moments import NO_TIME, line_times
 from afterrun.loaders.textlog.planner import Plan, Planner, Reading
 from afterrun.loaders.textlog.rows import Rows, Tags, make_rows, to_frame
 from afterrun.loaders.textlog.signatures import FAILURES, MACHINE
-from afterrun.loaders.textlog.tokens import Ints, Lines, keep_memory, tokenise
+from afterrun.loaders.textlog.spanning import joined
+from afterrun.loaders.textlog.tokens import Ints, Lines, tokenise
 
 PROBE_BYTES = 4 * 2**20
 """How much of a file decides which grammars it speaks."""
@@ -94,13 +97,17 @@ class _Plans:
 class TextLogReader:
     """Reads the blocks of one file once. ``damage`` is that of the blocks.
 
-    ``metric_lines`` and ``failures`` count what was found so far, of messages those that no person wrote.
+    ``metric_lines`` and ``failures`` count what was found so far, of messages those that no person wrote;
+    ``unfinished`` the drawings of progress bars on their way, which count only (``drawings``) where no bar of the
+    first part of the file came to its end.
     """
 
     blocks: Iterable[Block]
     damage: Damage = field(default_factory=Damage)
+    drawings: bool = False
     metric_lines: int = 0
     failures: int = 0
+    unfinished: int = 0
     _planner: Planner = field(default_factory=Planner)
     _placer: Placer = field(default_factory=Placer)
     _marks: MarkFinder = field(default_factory=MarkFinder)
@@ -114,27 +121,28 @@ class TextLogReader:
     _seq: int = 0
     _timed: bool = False
     _half: int | None = None
+    _finished: int = 0
     _seen: set[str] = field(default_factory=set)
 
     def batches(self) -> Iterator[Batch]:
         """Everything in the file. Raises ``OSError`` where it cannot be read."""
-        keep_memory()
-        waiting: list[_Part] = []
-        size = 0
-        probing = True
-        for block in self.blocks:
-            part = self._part(block)
-            if probing:
-                waiting.append(part)
-                size += len(block.data)
-                if size < PROBE_BYTES:
-                    continue
-                probing = False
-                yield from self._release(waiting)
-                waiting = []
-            else:
-                yield self._batch(part)
-        yield from self._release(waiting)
+        blocks = iter(joined(self.blocks))
+        first, size = [], 0
+        for block in blocks:
+            first.append(block)
+            size += len(block.data)
+            if size >= PROBE_BYTES:
+                break
+        parts = [self._part(block, tokenise(block)) for block in first]
+        if self.unfinished and not self._finished and not self.drawings:
+            again = TextLogReader(chain(first, blocks), self.damage, drawings=True)
+            yield from again.batches()
+            self.metric_lines, self.failures = again.metric_lines, again.failures
+            return
+        yield from self._release(parts)
+        del first, parts
+        for block, lines in ahead(blocks, tokenise):
+            yield self._batch(self._part(block, lines))
         yield self._end()
 
     def _release(self, parts: list[_Part]) -> Iterator[Batch]:
@@ -146,8 +154,7 @@ class TextLogReader:
         for part in parts:
             yield self._batch(part)
 
-    def _part(self, block: Block) -> _Part:
-        lines = tokenise(block)
+    def _part(self, block: Block, lines: Lines) -> _Part:
         groups: list[Group] = []
         suspicious, tracebacks, clocks = [], [], []
         for skeleton, at in lines.groups:
@@ -166,7 +173,7 @@ class TextLogReader:
                 self._take_params(lines, at, readings)
             if len(self._seen) < 10_000:
                 self._seen.add(skeleton)
-        events = gather(lines, groups)
+        events = gather(lines, groups, drawings=self.drawings)
         self._placer.place(events, len(lines.numbers))
         self._plans.see(events, lines)
         self._count(events)
@@ -187,6 +194,9 @@ class TextLogReader:
             if record.fields:
                 alive = int(np.count_nonzero(events.alive[mine]))
                 self._lines_of[grammar.name] += alive
+                if record.whole is not None:
+                    self._finished += alive
+                    self.unfinished += len(mine) - alive
                 self._own_lines += alive if grammar.use == "own" and record.sure else 0
 
     def _without_half(self, lines: Lines, skeleton: str, at: Ints) -> Ints:
@@ -266,6 +276,13 @@ class TextLogReader:
         if self._seq:
             names = ", ".join(name for name, _ in self._lines_of.most_common() if self._counts(name))
             notes.insert(0, f"lines of {names}")
+        if self.drawings and self._seq:
+            notes.append(
+                "no epoch came to its end: values are those its progress bar showed on the way, by batch"
+            )
+        if extra := self._placer.evaluations:
+            bars = "bar of an evaluation" if extra == 1 else "bars of evaluations"
+            notes.append(f"{extra} {bars} after an epoch left out: the names are those of the training")
         if self._timed:
             notes.append("times without a zone are taken for UTC")
         return Batch(frames=frames, damaged=self.damage.lines + (self._half is not None), notes=tuple(notes))

@@ -36,7 +36,8 @@ _NO_LOG_NAMES = frozenset(
 )
 _METRIC_HINT = re.compile(
     rb"(?i)(?:loss|step|iter|iteration|epoch|ep|update|batch|train|val|valid|test|trl|tel|eval|acc|accuracy|acc@\d|ppl|perplexity|f1|auc|map|iou|"
-    rb"bleu|reward|score|psnr|ssim|fid|wer)['\"\])]*[\s:=\[(|#'\"]{1,14}[-+]?(?:\d|nan|inf)|:::ML|%\||/step"
+    rb"bleu|reward|score|psnr|ssim|fid|wer)['\"\])]*[\s:=\[(|#'\"]{1,14}[-+]?(?:\d|nan|inf)|:::ML|%\||/step|"
+    rb"(?m:^\|[^|\n]*\| *\d)"
 )
 _FAILURE_HINT = re.compile(
     rb"(?i)Traceback \(most|Error\b|Exception\b|CANCELLED AT|slurmstepd|oom|out of memory|NVRM|Xid|Assertion|core dumped|killed|watchdog|walltime|"
@@ -99,4 +100,5 @@ def speaks(data: bytes) -> bool:
     reader = TextLogReader([clean(data.removeprefix(codecs.BOM_UTF8), 1, damage)], damage)
     for _ in reader.batches():
         pass
-    return reader.metric_lines >= MIN_LINES or reader.failures > 0
+    drawn = reader.unfinished if reader.metric_lines else 0
+    return reader.metric_lines + drawn >= MIN_LINES or reader.failures > 0

@@ -5,14 +5,13 @@ Lines of one writer differ in their numbers only, so a log of a million lines ha
 understood once, and the numbers of all lines that share it are columns.
 
 A *number* is a run of digits with its sign, decimal point, exponent and thousands commas. Digits that belong to a
-word (``loss_1``, ``fp16``, ``layer/3``, ``map@0.5``) stay in the skeleton. Words such as ``nan`` do, too: a
+word (``loss_1``, ``fp16``, ``layer/3``, ``map@0.5``, ``map50-95``) stay in the skeleton. Words such as ``nan`` do, too: a
 line that says NaN has a skeleton of its own.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 import polars as pl
@@ -33,7 +32,6 @@ _OTHER, _END, _DIGIT, _POINT, _COMMA, _BLANK, _E, _LETTER, _JOINT, _SIGN = range
 one from ``_E`` on may belong to a word.
 """
 
-_LARGEST_FREED_BYTES = 28 * 2**20  # glibc's threshold follows up to 32 MiB
 _LF, _T, _COLON = 10, ord("T"), ord(":")
 
 
@@ -82,17 +80,6 @@ class Lines:
         """The numbers at one place of the skeleton that these lines share."""
         column: NDArray[np.float64] = self.values[self.first[lines] + slot]
         return column
-
-
-@cache
-def keep_memory() -> None:
-    """Make the C library keep the memory of one block for the next.
-
-    glibc gives freed arrays back to the system and takes them again page by page, which costs a third of the time;
-    it stops doing so for sizes up to that of the largest array ever freed (mallopt(3), M_MMAP_THRESHOLD). The
-    array is never touched, so it takes no memory. Other C libraries are not affected.
-    """
-    np.empty(_LARGEST_FREED_BYTES, np.uint8)
 
 
 def tokenise(block: Block) -> Lines:
@@ -163,10 +150,24 @@ def _runs(codes: Bytes, kinds: Bytes, inside: Bools) -> tuple[Ints, Ints]:
     near = near[np.where(joint, behind_word, ~hour)]
     if not len(near):
         return begins, ends
+    near = np.union1d(near, _second_parts(codes, begins, ends, near))
     inside[_spans(begins[near], ends[near])] = False
     free = np.ones(len(begins), np.bool_)
     free[near] = False
     return begins[free], ends[free]
+
+
+def _second_parts(codes: Bytes, begins: Ints, ends: Ints, near: Ints) -> Ints:
+    """Runs that go on with a word whose digits end right before them: ``mAP50-95``, ``mAP@0.5:0.95: 0.4``."""
+    first = near[near + 1 < len(begins)]
+    behind = first + 1
+    touching = begins[behind] == ends[first] + 1
+    first, behind = first[touching], behind[touching]
+    tie, after = codes[ends[first]], codes[ends[behind]]
+    next_one = np.where(after == ord(" "), codes[np.minimum(ends[behind] + 1, len(codes) - 1)], after)
+    key = (codes[begins[first] - 1] == ord("@")) & ((next_one == _COLON) | (next_one == ord("=")))
+    parts: Ints = behind[(tie == ord("-")) & (after != ord("-")) | (tie == _COLON) & key]
+    return parts
 
 
 def _spans(begins: Ints, ends: Ints) -> Ints:

@@ -1,7 +1,8 @@
 """History records of a ``.wandb`` file as rows of ``metrics`` and ``histograms``.
 
 Each number of a history row is one value of one tag, ``_step``, ``_timestamp`` and ``_runtime`` among them. Those
-three also say where the other values of the row lie: ``_step`` counts the calls of ``wandb.log``.
+three also say where the other values of the row lie; ``_step`` counts the calls of ``wandb.log`` and gives way to the
+trainer's own counter (``HistoryAxes``).
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from numpy.typing import NDArray
 from afterrun.loaders.limits import check_columns
 from afterrun.loaders.protowire import VARINT, Field, WireError, fields, signed
 from afterrun.loaders.schema import TEXT
-from afterrun.loaders.tables.cells import SECOND_NS, moments, whole
-from afterrun.loaders.wandb.records import items, key_name
+from afterrun.loaders.tables.cells import SECOND_NS, moments
+from afterrun.loaders.wandb.axes import HistoryAxes
+from afterrun.loaders.wandb.records import has_types, items, key_name, rejoined
 from afterrun.loaders.wandb.values import Skipped, decoded, histogram, leaves, media_type, number_of
 
 STEP, WALL, RUNTIME = "_step", "_timestamp", "_runtime"
@@ -32,7 +34,7 @@ class History:
         self.rows = 0
         self.broken = 0
         self.skipped = Skipped()
-        self.last_step: int | None = None
+        self.axes = HistoryAxes()
         self.start_ns: int | None = None
         """Start of the run, for rows that only say how long it has been running."""
         self._names: list[str] = []
@@ -56,6 +58,8 @@ class History:
     def add(self, data: bytes, at: int, end: int) -> None:
         """One ``HistoryRecord``. Raises ``WireError`` where it is none; then nothing is added."""
         pairs, others = items(data, at, end, _ITEM)
+        if has_types(data, at, end):
+            pairs = rejoined(pairs)
         known = self._by_key
         try:
             codes = [known[key] for key, _ in pairs]
@@ -112,27 +116,27 @@ class History:
         value = np.array(self._value, np.float64)
         row = np.repeat(np.arange(len(self._sizes)), np.array(self._sizes, np.int64))
         told = self._column(STEP, code, value, row)
-        step = whole(pl.Series(np.where(np.isnan(told), np.array(self._told, np.float64), told)))
+        told = np.where(np.isnan(told), np.array(self._told, np.float64), told)
         wall = self._wall_ns(code, value, row)
-        last = step.drop_nulls()
-        self.last_step = int(last[-1]) if len(last) else self.last_step
+        placed = self.axes.place(self._names, code, row, value, told)
         frames = {}
         if value.size:
             frames["metrics"] = pl.DataFrame(
                 {
                     "tag": pl.Series(self._names, dtype=TEXT).gather(code),
                     "seq": np.arange(self._seq, self._seq + value.size),
-                    "step": step.gather(row),
+                    **placed,
                     "wall_ns": wall.gather(row),
                     "value": value,
                 }
             )
         if self._histograms:
             rows, tags, edges, counts = zip(*self._histograms, strict=True)
+            names, numbers = np.unique(tags, return_inverse=True)
             frames["histograms"] = pl.DataFrame(
                 {
                     "tag": pl.Series(tags, dtype=TEXT),
-                    "step": step.gather(list(rows)),
+                    "step": self.axes.steps(names.tolist(), numbers, np.array(rows), told),
                     "wall_ns": wall.gather(list(rows)),
                     "edges": pl.Series(edges, dtype=pl.List(pl.Float64())),
                     "counts": pl.Series(counts, dtype=pl.List(pl.Float64())),

@@ -9,17 +9,22 @@ Source: wandb/proto/wandb_internal.proto.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from afterrun.loaders.protowire import BYTES, VARINT, Field, WireError, fields, text, varint
 from afterrun.loaders.tables.cells import SECOND_NS
 
-HISTORY, SUMMARY, OUTPUT, CONFIG, STATS, OUTPUT_RAW, RUN, EXIT = 2, 3, 4, 5, 7, 13, 17, 18
-_KINDS = frozenset({*range(2, 14), 17, 18, *range(20, 26), 100})
+HISTORY, SUMMARY, OUTPUT, CONFIG, STATS, METRIC, OUTPUT_RAW = 2, 3, 4, 5, 7, 12, 13
+RUN, EXIT, ENVIRONMENT = 17, 18, 26
+_KINDS = frozenset({*range(2, 14), 17, 18, *range(20, 28), 100})
 
 _KEY, _NESTED_KEY = 1, 2
 _VALUE = 16
 _VALUE_TAG = b"\x82\x01"  # the key of field 16 as bytes
+
+_TYPE = b"\x12\x05_type"  # ``nested_key`` of the level that makes a tree a picture, a table, a histogram
 
 Pair = tuple[bytes, bytes]
 """The undecoded key fields of an item, and its JSON text."""
@@ -94,6 +99,32 @@ def key_name(key: bytes) -> str:
     plain = [text(view, f.at, f.end) for f in found if f.number == _KEY]
     nested = [text(view, f.at, f.end) for f in found if f.number == _NESTED_KEY]
     return ".".join(nested) or "".join(plain[-1:])
+
+
+def has_types(data: bytes, at: int, end: int) -> bool:
+    """Whether a message may hold trees that ``rejoined`` makes whole; costs one search."""
+    return data.find(_TYPE, at, end) >= 0
+
+
+def rejoined(pairs: Sequence[Pair]) -> list[Pair]:
+    """The items, with pictures, tables and histograms whole again.
+
+    Newer clients write every leaf of a tree as an item of its own. What belongs to a tree with a ``_type`` says
+    nothing alone. Raises ``WireError``.
+    """
+    heads = sorted({k[: -len(_TYPE)] for k, _ in pairs if k.endswith(_TYPE)} - {b""}, key=len)
+    if not heads:
+        return list(pairs)
+    kept: list[Pair] = []
+    trees: dict[bytes, list[bytes]] = {}
+    for key, raw in pairs:
+        head = next((h for h in heads if key.startswith(h) and len(key) > len(h)), None)
+        if head is None:
+            kept.append((key, raw))
+        else:
+            name = json.dumps(key_name(key[len(head) :])).encode()
+            trees.setdefault(head, []).append(name + b":" + raw)
+    return kept + [(head, b"{" + b",".join(members) + b"}") for head, members in trees.items()]
 
 
 def timestamp_ns(data: bytes, at: int, end: int) -> int | None:

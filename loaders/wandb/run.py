@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import polars as pl
 
@@ -12,10 +13,13 @@ from afterrun.loaders.settingstree import Settings
 from afterrun.loaders.tables.cells import SECOND_NS
 from afterrun.loaders.wandb.history import History
 from afterrun.loaders.wandb.log import BlockLog
+from afterrun.loaders.wandb.machine import environment, environment_record
 from afterrun.loaders.wandb.records import (
     CONFIG,
+    ENVIRONMENT,
     EXIT,
     HISTORY,
+    METRIC,
     OUTPUT,
     OUTPUT_RAW,
     RUN,
@@ -25,6 +29,7 @@ from afterrun.loaders.wandb.records import (
     items,
     key_name,
     record,
+    rejoined,
     timestamp_ns,
 )
 from afterrun.loaders.wandb.stats import Stats
@@ -57,7 +62,7 @@ class Tree:
 
     def values(self) -> Iterator[tuple[str, object]]:
         """Plain values by dotted key; media, W&B's own affairs and what is no JSON are left out."""
-        for key, raw in self._raw.items():
+        for key, raw in rejoined([*self._raw.items()]):
             try:
                 name, value = key_name(key), decoded(raw)
             except ValueError:
@@ -73,6 +78,7 @@ class RunRecords:
         self._history, self._stats = History(), Stats()
         self._config, self._summary = Tree(), Tree()
         self._run: dict[str, str] = {}
+        self._machine: dict[str, Any] = {}
         self._start_ns: int | None = None
         self._resumed_at: int | None = None
         self._exit: tuple[int, int | None] | None = None
@@ -80,26 +86,26 @@ class RunRecords:
         self._broken = 0
         self._number = 0
         self._missing = 0
+        self._takers: dict[int, Callable[[bytes, int, int], None]] = {
+            HISTORY: self._history.add,
+            STATS: self._stats.add,
+            OUTPUT: self._add_output,
+            OUTPUT_RAW: self._add_output,
+            SUMMARY: self._summary.add,
+            CONFIG: self._config.add,
+            METRIC: self._history.axes.define,
+            RUN: self._add_run,
+            EXIT: self._add_exit,
+            ENVIRONMENT: self._add_environment,
+        }
 
     def add(self, payload: bytes) -> None:
         """One record; one that cannot be decoded is counted."""
         try:
             number, kind, at, end = record(payload)
             self._count(number)
-            if kind == HISTORY:
-                self._history.add(payload, at, end)
-            elif kind == STATS:
-                self._stats.add(payload, at, end)
-            elif kind in (OUTPUT, OUTPUT_RAW):
-                self._add_output(payload, at, end)
-            elif kind == SUMMARY:
-                self._summary.add(payload, at, end)
-            elif kind == CONFIG:
-                self._config.add(payload, at, end)
-            elif kind == RUN:
-                self._add_run(payload, at, end)
-            elif kind == EXIT:
-                self._add_exit(payload, at, end)
+            if (taker := self._takers.get(kind)) is not None:
+                taker(payload, at, end)
         except WireError:
             self._broken += 1
 
@@ -116,6 +122,7 @@ class RunRecords:
         """The rest, parameters and marks, and what there is to say about the file."""
         settings = Settings()
         settings.add_all("wandb.", self._run.items())
+        settings.add_all("", environment(self._machine))
         settings.add_all("", self._config.values())
         settings.add_all("summary.", self._summary.values())
         lost = self._lost(log)
@@ -158,6 +165,9 @@ class RunRecords:
             elif field.number == _RUN_STEP:
                 step = signed(field.value)
         self._resumed_at = step if resumed else None
+
+    def _add_environment(self, data: bytes, at: int, end: int) -> None:
+        self._machine |= environment_record(data, at, end)
 
     def _add_exit(self, data: bytes, at: int, end: int) -> None:
         numbers = {f.number: f.value for f in fields(memoryview(data), at, end) if f.wire == VARINT}

@@ -17,8 +17,10 @@ from afterrun.loaders.collect import LoadOptions, collect
 from afterrun.loaders.collection import Collection
 from afterrun.loaders.discover import CANNOT
 from afterrun.loaders.errors import NothingToAnalyseError
+from afterrun.loaders.schema import Tables
 from afterrun.paths import Opened, opened
-from afterrun.settings import Settings, given_pairs, load, name_overrides, now_ns
+from afterrun.settings import Settings, given_pairs, name_overrides, now_ns
+from afterrun.settings import load as settings_of
 
 if TYPE_CHECKING:
     from afterrun.plots.drawing import Drawing
@@ -112,19 +114,44 @@ def analyze(
     ``map`` gives the meaning of tags (``{"dev/xent": "loss:val"}``), ``pairs`` names curves that belong
     together (``["train/loss=dev/xent"]``). Raises ``NothingToAnalyseError`` where no log is found.
     """
-    chosen = settings or load(None, {"metrics": dict(map or {}), "pairs": list(pairs)})
+    chosen = settings or settings_of(None, {"metrics": dict(map or {}), "pairs": list(pairs)})
     with opened([str(p) for p in paths]) as ready:
         return Result(analyse_paths(ready, chosen))
 
 
-def analyse_paths(ready: Opened, settings: Settings, **progress: Any) -> Analysis:
-    """Collection and passes for ready paths; the shared road of the API and the command line."""
-    options = LoadOptions(
+def load(
+    *paths: str | Path,
+    tags: Iterable[str] = (),
+    map: Mapping[str, str] | None = None,  # noqa: A002  # the word of the command line
+) -> Tables:
+    """Read everything below the paths into the nine tables, without a diagnosis.
+
+    ``tags`` are names, globs (``"val/*"``) or canonical metrics (``"loss"``); where some are given, other metrics are
+    left out, and formats that can do without do not read them. ``map`` is that of ``analyze``. Raises
+    ``NothingToAnalyseError`` where no log is found.
+    """
+    settings = settings_of(None, {"metrics": dict(map or {})})
+    with opened([str(p) for p in paths]) as ready:
+        collection = collect(ready.paths, load_options(settings, tags), left_out=ready.left_out)
+    if not collection.runs:
+        raise nothing_found(collection)
+    return collection.tables
+
+
+def load_options(settings: Settings, tags: Iterable[str] = ()) -> LoadOptions:
+    """What the settings say about reading."""
+    return LoadOptions(
         group=settings.group,
         verify=settings.verify,
         overrides=name_overrides(settings),
         now_ns=now_ns(settings),
+        tags=tuple(tags),
     )
+
+
+def analyse_paths(ready: Opened, settings: Settings, **progress: Any) -> Analysis:
+    """Collection and passes for ready paths; the shared road of the API and the command line."""
+    options = load_options(settings)
     passes = build(settings.passes)
     given = given_pairs(settings)
     collection = collect(ready.paths, options, progress.get("reading"), left_out=ready.left_out)

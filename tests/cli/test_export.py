@@ -138,3 +138,15 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="cannot be written"):
         run("export", LOGS / "overfit", "-o", tmp_path / "file" / "x")
+
+
+def test_some_tags_alone(tmp_path: Path) -> None:
+    done = run("export", LOGS / "overfit", "-o", tmp_path, "--tag", "eval_*", "--tag", "no/such")
+    assert done.return_value == 0
+    assert "warning: --tag: no run has a metric like 'no/such'; 'afterrun inspect' lists the tags" in " ".join(done.stderr.split())
+    every = collect([LOGS / "overfit"]).tables.metrics
+    some = pl.read_parquet(tmp_path / "metrics.parquet")
+    wanted = every.filter(pl.col("tag").cast(pl.String).str.starts_with("eval_"))
+    assert 0 < len(some) < len(every)
+    columns = ["tag", "step", "epoch", "wall_ns", "value"]
+    assert_frame_equal(some.select(columns), wanted.select(columns), categorical_as_str=True)

@@ -1,13 +1,26 @@
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
+from pathlib import Path
+
 import polars as pl
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afterrun.loaders.attempts import FileSpan, Place, mark_superseded, place_files, restarts_within
+from afterrun.analyzer.inventory import inventory
+from afterrun.loaders.attempts import FileSpan, Place, Within, mark_superseded, place_files, restarts_within
+from afterrun.loaders.collect import collect
 
 S = 10**9
+FRAME = {
+    "tag": pl.Categorical,
+    "seq": pl.Int64,
+    "step": pl.Int64,
+    "value": pl.Float64,
+    "epoch": pl.Float64,
+    "wall_ns": pl.Int64,
+}
 
 
 def span(
@@ -23,13 +36,30 @@ def span(
     )
 
 
-def restarts(*tags: list[int]) -> list[int]:
-    """Boundaries of tags written one row each in turn: seq is the row index."""
-    rows = sorted(
-        (i * len(tags) + t, t, step) for t, steps in enumerate(tags) for i, step in enumerate(steps)
-    )
-    seq, tag, step = (np.array(c, dtype=np.int64) for c in zip(*rows, strict=True))
-    return restarts_within(tag, seq, step)[0]
+def rows(
+    *tags: Sequence[int],
+    names: Sequence[str] = ("alpha", "beta"),
+    value: Sequence[float] | None = None,
+    epoch: Sequence[float] | None = None,
+    wall_s: Sequence[float] | None = None,
+) -> pl.DataFrame:
+    """Rows of tags written one each in turn: ``seq`` is the row index. The other columns are those of every tag."""
+    n = len(tags[0])
+    moments = [(i, t) for i in range(n) for t in range(len(tags)) if i < len(tags[t])]
+    table = {
+        "tag": [names[t] for _, t in moments],
+        "seq": list(range(len(moments))),
+        "step": [tags[t][i] for i, t in moments],
+        "value": [None if value is None else value[i] for i, _ in moments],
+        "epoch": [None if epoch is None else epoch[i] for i, _ in moments],
+        "wall_ns": [None if wall_s is None else int(wall_s[i] * S) for i, _ in moments],
+    }
+    return pl.DataFrame(table, schema=FRAME)
+
+
+def restarts(*tags: Sequence[int]) -> list[int]:
+    """Boundaries of tags that say nothing but their steps."""
+    return list(restarts_within(rows(*tags)).begins)
 
 
 def test_two_trainings_one_after_the_other_are_two_attempts() -> None:
@@ -96,11 +126,134 @@ def test_several_tags_fall_in_one_restart() -> None:
     assert restarts(a, b) == [8], "tag a falls at its fifth row, which is written first"
 
 
-def test_a_batch_index_that_begins_again_every_epoch_is_no_restart() -> None:
-    steps = np.tile(np.arange(50), 4)
-    begins, cyclic = restarts_within(np.zeros(200, dtype=np.int64), np.arange(200), steps)
-    assert begins == []
-    assert cyclic == {0}
+# -- epochs or trainings: blocks of equal length -------------------------------------------------
+
+DECAY = [3.0, 2.0, 1.4, 1.1, 1.0]
+"""What each training of five rows does."""
+STEPS = [0, 1, 2, 3, 4]
+EPOCHS = Within(cyclic=("loss",))
+TRAININGS = Within(begins=(5, 10))
+
+
+def three(**columns: Sequence[float]) -> Within:
+    """Three blocks of the steps 0 to 4 of a loss."""
+    return restarts_within(rows(STEPS * 3, names=["loss"], **columns))
+
+
+def test_equal_blocks_about_which_nothing_is_known_are_epochs_by_guess() -> None:
+    assert three() == Within(cyclic=("loss",), guessed=True)
+    assert three(value=[1.0] * 15) == Within(cyclic=("loss",), guessed=True), "a flat curve says nothing"
+    assert restarts(STEPS * 2) == [5], "two blocks are no rhythm"
+    assert restarts([*STEPS, *STEPS[:3], *STEPS]) == [5, 8], "nor are blocks of different lengths"
+
+
+def test_the_epoch_decides_first() -> None:
+    assert three(epoch=[0] * 5 + [1] * 5 + [2] * 5, value=DECAY * 3) == EPOCHS
+    assert three(epoch=[0, 0, 1, 1, 2] * 3, value=[0.1 * i for i in range(15)]) == TRAININGS
+    assert three(epoch=[0] * 15) == Within(cyclic=("loss",), guessed=True), "one epoch says nothing"
+
+
+def test_the_epoch_decides_about_two_blocks_and_about_unequal_ones() -> None:
+    two = rows([*STEPS, 0, 1], names=["loss"], epoch=[0] * 5 + [1] * 2)
+    assert restarts_within(two) == EPOCHS
+
+
+def test_the_level_of_the_loss_tells_trainings_from_epochs() -> None:
+    assert three(value=DECAY * 3) == TRAININGS
+    assert (
+        three(value=[3.0, 2.5, 2.1, 1.8, 1.6, 1.5, 1.4, 1.3, 1.25, 1.2, 1.16, 1.12, 1.1, 1.08, 1.06])
+        == EPOCHS
+    )
+
+
+def test_a_score_that_rises_tells_it_as_well() -> None:
+    rising = rows(STEPS * 3, names=["accuracy"], value=[0.1, 0.5, 0.7, 0.8, 0.85] * 3)
+    assert restarts_within(rising) == TRAININGS
+
+
+def test_a_learning_rate_that_returns_every_epoch_is_not_asked_beside_a_loss() -> None:
+    """Warm restarts bring the rate back to where it was; the loss goes on."""
+    loss = rows(STEPS * 3, names=["loss"], value=[2.0 - 0.1 * i for i in range(15)])
+    rate = rows(STEPS * 3, names=["lr"], value=[0.1, 0.08, 0.05, 0.02, 0.01] * 3)
+    both = pl.concat([loss, rate.with_columns(pl.col("seq") + 15)])
+    assert restarts_within(both) == Within(cyclic=("loss", "lr"))
+    assert restarts_within(rate).begins == (5, 10), "alone it is what there is"
+
+
+def test_the_clock_decides_where_no_level_does() -> None:
+    flat = [1.0] * 15
+    steady = [10.0 * i for i in range(15)]
+    pausing = [10.0 * i + 600.0 * (i // 5) for i in range(15)]
+    evaluating = [10.0 * i + 30.0 * (i // 5) for i in range(15)]
+    assert three(value=flat, wall_s=steady) == EPOCHS
+    assert three(value=flat, wall_s=pausing) == TRAININGS
+    assert three(value=flat, wall_s=evaluating) == Within(cyclic=("loss",), guessed=True), (
+        "an evaluation of half a minute may be either"
+    )
+
+
+def test_what_runs_on_through_all_blocks_makes_them_epochs() -> None:
+    loss = rows(STEPS * 3, names=["loss"], value=DECAY * 3)
+    counted = rows(range(15), names=["tokens"], value=[100.0 * i for i in range(15)])
+    assert restarts_within(pl.concat([loss, counted])) == EPOCHS
+    by_epoch = rows([0, 1, 2], names=["val_loss"], value=[2.0, 1.5, 1.0]).with_columns(
+        seq=pl.Series([4, 9, 14])
+    )
+    assert restarts_within(pl.concat([loss, by_epoch])) == EPOCHS, "its steps never fall"
+
+
+def test_going_on_from_a_checkpoint_is_a_restart_whatever_runs_on() -> None:
+    """Validations before and after a resume may lie at steps that never fall."""
+    loss = rows([*range(1, 121), *range(101, 151)], names=["loss"])
+    counted = rows(
+        [*range(1, 121), *range(101, 151)], names=["step"], value=[*range(1, 121), *range(101, 151)]
+    )
+    checked = rows([50, 100, 150], names=["val_loss"]).with_columns(seq=pl.Series([50, 100, 169]))
+    assert restarts_within(pl.concat([loss, counted, checked])) == Within(begins=(120,))
+
+
+def test_what_falls_back_with_the_step_makes_them_trainings() -> None:
+    loss = rows(STEPS * 3, names=["loss"], value=[2.0 - 0.1 * i for i in range(15)])
+    elapsed = rows(STEPS * 3, names=["elapsed_time"], value=[10.0, 20.0, 30.0, 40.0, 50.0] * 3)
+    assert restarts_within(pl.concat([loss, elapsed])) == Within(begins=(5, 10))
+
+
+def test_a_step_logged_as_a_metric_is_no_witness_of_itself() -> None:
+    loss = rows(STEPS * 3, names=["loss"], value=[2.0 - 0.1 * i for i in range(15)])
+    itself = rows(STEPS * 3, names=["step"], value=[float(s) for s in STEPS * 3])
+    assert restarts_within(pl.concat([loss, itself])) == EPOCHS
+
+
+@settings(deadline=None)
+@given(st.integers(3, 6), st.integers(3, 40), st.floats(0.3, 0.9))
+def test_a_decay_written_whole_or_in_pieces_is_always_told_apart(n: int, length: int, rate: float) -> None:
+    """The same smooth loss: once more in every block, or going on through all of them."""
+    steps = list(range(length)) * n
+    again = [1 + 8 * rate ** (i % length) for i in range(n * length)]
+    going_on = [1 + 8 * rate ** (i / n) for i in range(n * length)]
+    assert len(restarts_within(rows(steps, names=["loss"], value=again)).begins) == n - 1
+    assert restarts_within(rows(steps, names=["loss"], value=going_on)).begins == ()
+
+
+@pytest.mark.parametrize("name", ["log.csv", "train.log"])
+def test_three_trainings_appended_to_one_file_are_three_attempts(tmp_path: Path, name: str) -> None:
+    line = "{0},{1}\n" if name == "log.csv" else "step {0} loss {1}\n"
+    body = "".join(
+        line.format(step, value) for _ in range(3) for step, value in zip(STEPS, DECAY, strict=True)
+    )
+    (tmp_path / name).write_text(("step,loss\n" if name == "log.csv" else "") + body)
+    (run,) = inventory(collect([tmp_path]))["runs"]
+    (loss,) = [m for m in run["metrics"] if m["tag"] == "loss"]
+    assert (run["attempts"], loss["points"], loss["superseded"], loss["last_step"]) == (3, 5, 10, 4)
+    assert run["notes"] == []
+
+
+def test_epochs_by_guess_are_said_to_be_one(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("step,loss\n" + "".join(f"{step},1.0\n" for step in STEPS * 3))
+    (run,) = inventory(collect([tmp_path]))["runs"]
+    (loss,) = [m for m in run["metrics"] if m["tag"] == "loss"]
+    assert (run["attempts"], loss["points"], loss["superseded"], loss["last_step"]) == (1, 15, 0, None)
+    assert "nothing says whether the blocks are epochs or trainings" in run["notes"][0]
 
 
 def frame(attempt: list[int], step: list[int | None], tag: str = "a") -> pl.DataFrame:

@@ -13,7 +13,7 @@ from afterrun.loaders.formats.curves.csv_log import CsvLog
 from afterrun.loaders.tables.axes import AxisColumns
 from afterrun.loaders.tables.reader import TableReader
 from afterrun.loaders.tables.wide import WideTable, melt
-from tests.support.loading import Read, read, write
+from tests.support.loading import Read, claimed, read, write
 
 T0_NS = 1_700_000_000_000_000_000
 
@@ -161,6 +161,98 @@ def test_an_unreadable_step_costs_the_step_only(tmp_path: Path) -> None:
     assert result.points("loss") == [(0, 4.0), (1, 3.0), (None, 2.0), (3, 1.0)]
     assert result.damaged == 1
     assert result.notes == ("'step': 1 cell without a number left out: line 4",)
+
+
+# -- columns of words that tell curves apart -----------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["split", "phase", "mode", "set", "Subset"])
+@pytest.mark.parametrize(
+    "words", [("train", "val"), ("TRAIN", "Valid"), ("training", "test"), ("train", "dev"), ("train", "eval")]
+)
+def test_rows_of_a_split_are_curves_of_their_own(tmp_path: Path, name: str, words: tuple[str, str]) -> None:
+    a, b = words
+    result = log(
+        tmp_path, f"epoch,{name},loss,acc", f"0,{a},3,0.1", f"0,{b},4,0.2", f"1,{a},2,0.3", f"1,{b},3.5,0.4"
+    )
+    assert result.points(f"{a}/loss") == [(0, 3.0), (1, 2.0)]
+    assert result.points(f"{b}/loss") == [(0, 4.0), (1, 3.5)]
+    assert result.points(f"{b}/acc") == [(0, 0.2), (1, 0.4)]
+    assert result.values("epoch") == [0, 0, 1, 1], "an axis is that of all"
+    assert result.tags() == ["epoch", f"{a}/loss", f"{a}/acc", f"{b}/loss", f"{b}/acc"]
+    assert result.notes == ()
+
+
+def test_a_split_in_the_name_of_a_column_is_not_told_twice(tmp_path: Path) -> None:
+    result = log(
+        tmp_path, "step,split,loss,val_acc", "0,train,3,", "0,val,4,0.5", "1,train,2,", "1,val,3,0.6"
+    )
+    assert result.tags() == ["step", "train/loss", "val/loss", "val_acc"]
+    assert result.points("val_acc") == [(0, 0.5), (1, 0.6)]
+
+
+def test_one_split_after_the_other(tmp_path: Path) -> None:
+    rows = [f"{e},{s},{e + add}" for s, add in (("train", 1), ("val", 2)) for e in range(4)]
+    result = log(tmp_path, "epoch,split,loss", *rows)
+    assert result.points("train/loss") == [(0, 1), (1, 2), (2, 3), (3, 4)]
+    assert result.points("val/loss") == [(0, 2), (1, 3), (2, 4), (3, 5)]
+
+
+def test_other_words_and_empty_cells_are_no_split(tmp_path: Path) -> None:
+    result = log(tmp_path, "step,phase,loss", "0,warmup,3", "1,main,2")
+    assert result.points("loss") == [(0, 3.0), (1, 2.0)]
+    assert result.notes == ("columns of words left out: phase",)
+    result = log(tmp_path, "step,phase,loss", "0,train,3", "0,,9", "1,val,2")
+    assert result.points("loss") == [(0, 9.0)], "of no split"
+
+
+@pytest.mark.parametrize("name", ["metric", "tag", "name", "key", "variable"])
+def test_long_tables(tmp_path: Path, name: str) -> None:
+    """One row a measurement, in any order of columns; as data frames are melted."""
+    rows = [("train/loss", 3.0, 0), ("val/loss", 4.0, 0), ("train/loss", 2.0, 10), ("val/loss", 3.5, 10)]
+    path = write(tmp_path, f"{name},value,step\n" + "".join(f"{n},{v},{s}\n" for n, v, s in rows))
+    assert claimed(path) == "csv"
+    result = read(CsvLog(), path)
+    assert result.points("train/loss") == [(0, 3.0), (10, 2.0)]
+    assert result.points("val/loss") == [(0, 4.0), (10, 3.5)]
+    assert set(result.tags()) == {"train/loss", "val/loss", "step"}
+    assert result.notes == ()
+
+
+def test_a_long_table_of_epochs_with_a_split_an_index_and_a_second_value(tmp_path: Path) -> None:
+    names = ["loss", "acc", "extra"]
+    cells = [(e, s, m) for m in names for s in ("train", "val") for e in range(3)]
+    path = write(
+        tmp_path,
+        ",epoch,split,metric,value,std\n"
+        + "".join(f"{i},{e},{s},{m},{i},0.5\n" for i, (e, s, m) in enumerate(cells)),
+    )
+    assert claimed(path) == "csv"
+    result = read(CsvLog(), path)
+    assert result.points("train/loss") == [(0, 0), (1, 1), (2, 2)]
+    assert result.points("val/acc") == [(0, 9), (1, 10), (2, 11)]
+    assert result.points("val/acc/std") == [(0, 0.5), (1, 0.5), (2, 0.5)]
+    assert "Unnamed: 0" not in result.tags()
+
+
+def test_labels_do_not_depend_on_the_block_size(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        "step,split,metric,value\n"
+        + "".join(f"{i},{'train' if i % 3 else 'val'},m{i % 5},{i}\n" for i in range(300)),
+    )
+    whole, small = (
+        pl.concat(
+            [
+                b.frames["metrics"]
+                for b in WideTable(TableReader(path, block_bytes=n)).batches()
+                if "metrics" in b.frames
+            ]
+        )
+        for n in (10**6, 500)
+    )
+    assert whole.equals(small)
+    assert whole.filter(pl.col("tag") == "val/m0")["value"].to_list() == list(range(0, 300, 15))
 
 
 def test_axes_do_not_depend_on_the_block_size(tmp_path: Path) -> None:

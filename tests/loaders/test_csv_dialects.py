@@ -11,11 +11,11 @@ import pytest
 from afterrun.loaders.formats.curves.chainer import ChainerCsv
 from afterrun.loaders.formats.curves.csv_log import CsvLog
 from afterrun.loaders.formats.curves.keras import KerasCsv
-from afterrun.loaders.formats.curves.lightning import LightningCsv
+from afterrun.loaders.formats.curves.lightning import LightningCsv, LightningHparams
 from afterrun.loaders.formats.curves.stable_baselines3 import Sb3Monitor, Sb3Progress
 from afterrun.loaders.formats.curves.ultralytics import UltralyticsCsv
 from afterrun.loaders.registry import Loader
-from tests.support.loading import read, write
+from tests.support.loading import claimed, read, write
 
 DIALECTS: tuple[Loader, ...] = (
     ChainerCsv(),
@@ -90,6 +90,19 @@ def test_lightning_rows_of_training_and_validation(tmp_path: Path) -> None:
     assert result.points("val_loss") == [(49, 2.2), (99, 1.8), (149, 1.9)]
     assert result.points("lr-SGD") == [(0, 0.1), (50, 0.1)]
     assert result.damaged == 0
+
+
+def test_lightning_hyperparameters_beside_a_log(tmp_path: Path) -> None:
+    lone = write(tmp_path, "lr: 0.1\n", "alone/hparams.yaml")
+    assert claimed(lone) is None, "without a log there is no run"
+    text = "lr: 0.1\nmodel:\n  depth: 3\nlayers:\n- 1\n- 2\nuser: ann\n? odd\n"
+    path = write(tmp_path, text, "version_0/hparams.yaml")
+    write(tmp_path, "epoch,step,loss\n0,9,3\n", "version_0/metrics.csv")
+    assert claimed(path) == "lightning-hparams"
+    result = read(LightningHparams(), path)
+    assert result.params == {"lr": 0.1, "model.depth": 3, "layers": [1, 2]}
+    assert result.damaged == 1, "a key that is no plain one"
+    assert any("about persons" in note for note in result.notes)
 
 
 def test_lightning_keeps_the_order_of_each_tag(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from afterrun.loaders.errors import LimitError, UnreadableError
 from afterrun.loaders.tables.cells import numbers
 from afterrun.loaders.tables.delimited import layout_of, peek, split_cells, unique_names
-from afterrun.loaders.tables.reader import TableReader, plain_cells
+from afterrun.loaders.tables.plain import plain_cells
+from afterrun.loaders.tables.reader import TableReader
 from afterrun.loaders.tables.textblocks import BLOCK_BYTES, encoding_of, split_lines, text_blocks
 from tests.support.loading import write
 

@@ -36,12 +36,18 @@ def test_tables_of_one_folder_are_one_run(tmp_path: Path) -> None:
         "train/acc": (2, 0, 2, 0.5),
         "epoch": (2, 1, 1, 1.0),
     }
-    assert run["params"] == {"summary.train.loss": 1.25, "summary.best": "NaN", "summary.step": 2}
+    assert run["params"] == {
+        "summary.train.loss": 1.25,
+        "summary.best": "NaN",
+        "summary.step": 2,
+        "lr": 0.1,
+    }
     assert {s["path"].rpartition("/")[2]: s["format"] for s in run["sources"]} == {
         "loss.tsv": "dvclive",
         "acc.tsv": "dvclive",
         "epoch.tsv": "dvclive",
         "metrics.json": "dvclive-summary",
+        "params.yaml": "dvclive-params",
     }
 
 

@@ -91,6 +91,22 @@ def test_add_scalars_children_of_one_process_join() -> None:
     assert [m.prefix for m in g.members] == ["deep/loss_b/", "", "loss_a/"]
 
 
+def test_add_scalars_children_named_train_and_val_join_too() -> None:
+    """tensorboardX writes ``loss`` of ``add_scalars("loss", {"train": ..., "val": ...})`` into such folders."""
+    ev = "events.out.tfevents.1700000100.box"
+    g = only(group([found(f"r/{ev}"), found(f"r/loss/train/{ev}"), found(f"r/loss/val/{ev}")]))
+    assert (g.run, [m.prefix for m in g.members]) == ("r", ["", "loss/train/", "loss/val/"])
+    apart = group([found(f"r/{EV}.7.0"), found(f"r/a/train/{EV}.8.0"), found(f"r/a/val/{EV}.9.0")])
+    assert [g.run for g in apart] == ["r", "r/a"], "another process is another run"
+
+
+def test_logs_of_the_client_belong_to_the_wandb_run() -> None:
+    folder = "wandb/offline-run-20240101_000000-abc"
+    names = (f"{folder}/files/output.log", f"{folder}/logs/debug.log")
+    assert list(runs(*names)) == [folder]
+    assert list(runs("r/logs/debug.log")) == ["r/logs"]
+
+
 def test_without_a_pid_the_opening_time_tells_the_process() -> None:
     same = runs("r/events.out.tfevents.1700000100.box", "r/d/events.out.tfevents.1700000101.box")
     other = runs("r/events.out.tfevents.1700000100.box", "r/d/events.out.tfevents.1700009999.box")
@@ -144,3 +160,62 @@ def test_the_order_of_files_does_not_matter() -> None:
     shuffled = names[:]
     random.Random(3).shuffle(shuffled)
     assert runs(*names) == runs(*shuffled)
+
+
+def test_event_files_of_the_trainer_join_its_output_folder() -> None:
+    launch = "out/runs/Aug21_15-01-13_node1"
+    g = only(group([found("out/trainer_state.json"), found(f"{launch}/{EV}.1.0")]))
+    assert (g.run, g.grouped_by) == ("out", "event files of the Trainer below its output folder")
+    g = only(group([found("out/checkpoint-5/trainer_state.json"), found(f"{launch}/{EV}.1.0")]))
+    assert g.run == "out"
+    assert list(runs(f"{launch}/{EV}.1.0", f"out/runs/Aug22_15-01-13_node1/{EV}.2.0")) == [
+        launch,
+        "out/runs/Aug22_15-01-13_node1",
+    ]
+
+
+def test_settings_that_the_trainer_writes_below_its_launch_come_with_it() -> None:
+    launch = "runs/Aug21_15-01-13_node1"
+    g = only(
+        group(
+            [
+                found("trainer_state.json"),
+                found(f"{launch}/{EV}.1.0"),
+                found(f"{launch}/1700000000.5/{EV}.1.1"),
+            ]
+        )
+    )
+    assert (g.run, [m.prefix for m in g.members]) == ("", ["1700000000.5/", "", ""])
+
+
+@pytest.mark.parametrize(
+    ("out", "err"),
+    [
+        ("job.out", "job.err"),
+        ("slurm-12_3.out", "slurm-12_3.err"),
+        ("stdout.log", "stderr.log"),
+        ("train.out", "train.err"),
+        ("train_stdout.txt", "train_stderr.txt"),
+        ("out.log", "err.log"),
+        ("job.o123", "job.e123"),
+    ],
+)
+def test_streams_of_one_job_are_one_run(out: str, err: str) -> None:
+    g = only(group([found(f"x/{out}"), found(f"x/{err}")]))
+    assert (g.run, g.grouped_by) == ("x", "output and error stream of one job")
+    assert len({m.job for m in g.members}) == 1
+    assert {m.prefix for m in g.members} == {""}
+
+
+def test_streams_of_several_jobs_are_several_runs() -> None:
+    names = ["x/a.out", "x/a.err", "x/b.out", "x/b.err", "x/c.log"]
+    assert runs(*names) == {"x/a": names[:2], "x/b": names[2:4], "x/c": names[4:]}
+
+
+def test_streams_of_ranks_are_ranks_of_one_run() -> None:
+    g = only(group([found(f"x/log_rank{r}.{s}") for r in (0, 1) for s in ("out", "err")]))
+    assert (g.run, [m.rank for m in g.members]) == ("x", [0, 0, 1, 1])
+
+
+def test_one_stream_alone_is_a_log_like_others() -> None:
+    assert list(runs("x/a.out", "x/b.out")) == ["x/a", "x/b"]

@@ -166,6 +166,7 @@ def test_a_windows_path_is_no_path_either(tmp_path: Path) -> None:
         ({"global_step": None}, {}, False),
         ({"global_step": 300}, {"step": 300, "train_runtime": 9.5}, True),
         ({"global_step": 300}, {"step": 200, "train_runtime": 9.5}, False),
+        ({"global_step": 300}, {"step": 300, "train_runtime": 9.5, "loss": 2.0}, False),  # tokens are counted
     ],
 )
 def test_finish(tmp_path: Path, top: dict[str, Any], last: dict[str, Any], finished: bool) -> None:

@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from afterrun.loaders.jsonlines import (
-    BLOCKS_AHEAD,
     GIVE_UP_AFTER,
     MAX_LIST_VALUES,
     JsonBlock,
@@ -22,6 +21,7 @@ from afterrun.loaders.jsonlines import (
     PlainBlocks,
 )
 from afterrun.loaders.limits import MAX_JSON_DEPTH
+from afterrun.loaders.tables.ahead import ITEMS_AHEAD
 from tests.support.loading import write
 
 
@@ -105,7 +105,7 @@ def test_names_that_come_up_late_are_read(tmp_path: Path) -> None:
     rows = [{"step": i, "loss": 1.0} for i in range(500)] + [{"step": 500, "loss": 1.0, "val": 0.25}]
     path = write(tmp_path, "".join(json.dumps(r) + "\n" for r in rows), "log.jsonl")
     found, lines = blocks(path, block_bytes=1000)
-    assert len(found) > BLOCKS_AHEAD + 2
+    assert len(found) > ITEMS_AHEAD + 2
     assert found[-1].numbers["val"].drop_nulls().to_list() == [0.25]
     assert lines.losses.damaged == 0
 
@@ -133,7 +133,7 @@ def test_files_that_are_never_clean_stop_being_tried(tmp_path: Path, monkeypatch
     monkeypatch.setattr(PlainBlocks, "read", lambda self, data: asked.append(data) or plain(self, data))
     path = write(tmp_path, '{"loss":NaN}\n' * 400, "log.jsonl")
     assert len(blocks(path, block_bytes=130)[0]) > 30
-    assert len(asked) <= GIVE_UP_AFTER + BLOCKS_AHEAD + 1
+    assert len(asked) <= GIVE_UP_AFTER + ITEMS_AHEAD + 1
 
 
 # -- values --------------------------------------------------------------------------------------------

@@ -166,6 +166,16 @@ def test_metrics_of_a_logged_model_are_not_counted_again(tmp_path: Path) -> None
     assert states[f"models/{model.name}/metrics/acc"] == "read"
 
 
+def test_tags_of_a_logged_model_make_no_run_of_their_own(tmp_path: Path) -> None:
+    store(tmp_path, metrics__loss=points([2.0]), params__optimizer__name="adam")
+    model = tmp_path / "mlruns/0/models/m-fedcba9876543210fedcba9876543210"
+    write(model, f"model_id: {model.name}\nsource_run_id: {RUN}\n", "meta.yaml")
+    write(model, "LOCAL", "tags/mlflow.source.type")
+    found = runs(tmp_path)
+    assert list(found) == [f"mlruns/0/{RUN}"]
+    assert found[f"mlruns/0/{RUN}"]["params"]["optimizer/name"] == "adam", "a parameter keeps its name"
+
+
 def test_one_file_alone_knows_its_name(tmp_path: Path) -> None:
     folder = store(tmp_path, metrics__train__loss=points([2.0]))
     (run,) = runs(folder / "metrics" / "train" / "loss").values()

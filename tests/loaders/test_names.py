@@ -1,11 +1,18 @@
 from __future__ import annotations
 
+from pathlib import Path
+
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from afterrun.loaders.collect import LoadOptions, collect
 from afterrun.loaders.errors import UsageError
-from afterrun.loaders.names import METRICS, Name, canonical, direction, parse_map, resolve
+from afterrun.loaders.names import METRICS, Name, canonical, direction, metric_of, parse_map, resolve
+from afterrun.loaders.tables.axes import EPOCH_NAMES, STEP_NAMES, TOKEN_NAMES
+from afterrun.settings import load, name_overrides
+from tests.support.loading import write
 
 CASES = [
     ("train/loss", "loss", "train"),
@@ -36,7 +43,7 @@ CASES = [
     ("time/total_timesteps", "step", "none"),
     ("Accuracy/val_accuracy", "accuracy", "val"),
     ("test_acc", "accuracy", "test"),
-    ("discriminator loss agent", None, "none"),
+    ("discriminator loss agent", "discriminator_agent_loss", "none"),
     ("my_secret_quantity", None, "none"),
     ("", None, "none"),
 ]
@@ -53,6 +60,10 @@ def test_directions() -> None:
     assert direction("accuracy") == "max"
     assert direction("box_loss") == "min"
     assert direction("policy_gradient_loss") is None, "falling is not getting better in a game"
+    assert direction("overall_f1") == "max"
+    assert direction("recall@5") == "max"
+    assert direction("agent_accuracy") is None
+    assert direction("code_perplexity") is None, "more codes in use are better"
     assert direction("lr") is None
     assert direction("something") is None
     assert direction(None) is None
@@ -79,6 +90,31 @@ def test_user_mapping_wins() -> None:
 def test_bad_mappings_say_how_to_write_one(text: str) -> None:
     with pytest.raises(UsageError):
         parse_map(text)
+
+
+def test_the_meaning_given_in_the_configuration_reaches_the_tables(tmp_path: Path) -> None:
+    write(tmp_path, "step,loss,zeta,score_b\n" + "".join(f"{i},{1 / i},{2 / i},{i}\n" for i in range(1, 9)))
+    write(tmp_path, '[metrics]\nzeta = "loss:val"\nscore_b = "elbo:train:max"\n', "afterrun.toml")
+    settings = load(None, {"metrics": {"score_b": "elbo:test:max"}}, cwd=tmp_path, env={})
+    overrides = name_overrides(settings)
+    collection = collect([tmp_path / "log.csv"], LoadOptions(overrides=overrides))
+    named = collection.tables.metrics.select(pl.col("tag", "metric", "split").cast(pl.String)).unique()
+    assert {("zeta", "loss", "val"), ("score_b", "elbo", "test")} <= set(named.rows())
+    assert overrides["score_b"].better == "max", "the command line goes before the file"
+
+
+def test_every_part_has_a_name_that_leads_back_to_it() -> None:
+    for metric in METRICS:
+        for word in metric.parts:
+            part = canonical(f"zeta_{word}")
+            assert part.metric == f"zeta_{metric.name}"
+            assert metric_of(f"zeta_{metric.name}") is not None
+            assert (part.kind, part.better) == (metric.kind, metric.better)
+
+
+@pytest.mark.parametrize("name", [*(n for n in STEP_NAMES if n != "it"), *EPOCH_NAMES, *TOKEN_NAMES])
+def test_what_orders_a_table_is_an_axis_by_name(name: str) -> None:
+    assert canonical(name).kind == "axis"
 
 
 def test_every_spelling_means_one_metric() -> None:

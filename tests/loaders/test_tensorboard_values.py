@@ -152,7 +152,7 @@ def test_texts_describe_the_run(tmp_path: Path) -> None:
         "text/sample": ["one", "two"],
         "text/book": "x" * 10_000,
     }
-    assert got.notes == ("1 long text shortened",)
+    assert got.notes == ("1 long text shortened", "1 earlier text skipped")
     assert got.status is None
 
 

@@ -96,6 +96,13 @@ WRITERS = (
     lambda i: f"\rEpoch 1:  5%|#    | {i}/900 [00:01<00:02, 3.5it/s, loss=0.{i}]",
     lambda i: "some prose without a number, and é\n",
     lambda i: (
+        f"-----\n| rollout/ |   |\n|   ep_rew_mean | {i}.5 |\n| time/ | |\n|  total_timesteps | {i} |\n-----\n"
+    ),
+    lambda i: (
+        "[05/01 10:00:00 d2.evaluation.testing]: copypaste: Task: bbox\n[05/01 10:00:00 d2.evaluation.testing]: copypaste: AP,AP50\n"
+        f"[05/01 10:00:00 d2.evaluation.testing]: copypaste: 37.{i},58.2000\n"
+    ),
+    lambda i: (
         f'Traceback (most recent call last):\n  File "a.py", line {i}, in f\n    x()\nValueError: bad {i}\n'
     ),
 )

@@ -118,6 +118,30 @@ def test_shapes_of_lines(tmp_path: Path, line: str, points: dict[str, float]) ->
 
 
 @pytest.mark.parametrize(
+    "tag",
+    [
+        "loss_1", "top5", "top-5", "hits@10", "P@1", "R@5", "layer.0.grad_norm", "layers.11.mlp.0.norm", "blocks/3/norm", "f1", "BLEU-4",
+        "mAP50", "mAP50-95", "mAP@0.5", "mAP@0.5:0.95", "mAP@.5:.95", "p2p_loss", "lr_0",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("sep", [": ", "=", " = "])
+def test_tags_with_numbers_are_read_whole(tmp_path: Path, tag: str, sep: str) -> None:
+    found = log(tmp_path, repeat(f"step {{0}} loss{sep}0.5 {tag}{sep}0.2{{0}} acc{sep}0.9", 1, 2, 3))
+    assert found.tags() == ["loss", tag, "acc"]
+    assert found.points(tag) == [(1, 0.21), (2, 0.22), (3, 0.23)]
+
+
+@pytest.mark.parametrize("key", ["1-gram", "top 1 acc"])
+def test_a_key_is_never_cut_at_its_number(tmp_path: Path, key: str) -> None:
+    """``top 1 acc`` and ``top 5 acc`` would both be ``acc``."""
+    found = log(
+        tmp_path,
+        repeat(f"step {{0}}, loss: 0.5{{0}}, {key}: 0.2{{0}}, {key.replace('1', '5')}: 0.7", 1, 2, 3),
+    )
+    assert found.tags() == ["loss"]
+
+
+@pytest.mark.parametrize(
     ("prefix", "rank"),
     [
         ("[rank3]: ", 3), ("[Rank 12] ", 12), ("7: ", 7), ("[default5]:", 5), ("[1,4]<stdout>: ", 4),

@@ -203,6 +203,8 @@ def test_openmmlab_training_and_validation(tmp_path: Path) -> None:
     )
     assert found.points("loss") == [(3, 0.08), (12, 0.07)]
     assert found.points("coco/AP") == [(12, 0.580725)]
+    assert found.points("data_time") == [(3, 6.79), (12, 6.8)]
+    assert found.points("val/data_time") == [(12, 1.231123)]
     assert "eta" not in found.tags()
     assert found.metrics["epoch"].unique().sort().to_list() == [1.0, 2.0]
     iters = log(
@@ -210,6 +212,41 @@ def test_openmmlab_training_and_validation(tmp_path: Path) -> None:
     )
     assert iters.points("loss") == [(50, 0.5), (60, 0.6), (70, 0.7)]
     assert iters.params == {"max_steps": 160000}
+
+
+def test_mmengine_counts_iterations(tmp_path: Path) -> None:
+    train = (
+        "06/05 20:0{0}:50 - mmengine - INFO - Iter(train) [ {0}50/1000]  lr: 1.0000e-02  eta: 1 day, 10:05:23  time: 0.{0}234  "
+        "data_time: 0.0{0}  memory: 5021  loss: 1.{0}  decode.loss_ce: 0.{0}\n"
+    )
+    val = "06/05 20:09:50 - mmengine - INFO - Iter(val) [{0}00/500]  "
+    text = "".join(map(train.format, (1, 2, 3))) + (
+        val.format(1) + "  eta: 0:01:00  time: 0.5000  data_time: 0.0500  memory: 900  \n"
+        + val.format(5) + "  aAcc: 81.5000  mIoU: 40.2500  data_time: 0.0012  time: 0.0512\n"
+    )  # fmt: skip
+    found = log(tmp_path, text)
+    assert found.points("time") == [(150, 0.1234), (250, 0.2234), (350, 0.3234)], "seconds of an iteration"
+    assert found.points("data_time") == [(150, 0.01), (250, 0.02), (350, 0.03)]
+    assert found.values("memory") == [5021] * 3
+    assert found.points("decode.loss_ce") == [(150, 0.1), (250, 0.2), (350, 0.3)]
+    assert found.points("mIoU") == [(350, 40.25)]
+    assert found.points("val/time") == [(350, 0.5), (350, 0.0512)], "of another set"
+    assert "eta" not in found.tags()
+    assert found.params == {"max_steps": 1000}
+
+
+def test_mmcv_names_the_length_of_the_validation_only(tmp_path: Path) -> None:
+    at = "2021-06-05 20:00:50,123 - mmdet - INFO - "
+    train = "Epoch [{0}][{1}/7330]\tlr: 1.978e-03, eta: 22:15:00, time: 0.912, data_time: 0.058, memory: 3808, loss: {0}.{1}\n"
+    text = "".join(at + train.format(e, b) for e, b in ((1, 50), (1, 100), (2, 50)))
+    pasted = "bbox_mAP: 0.3740, bbox_mAP_copypaste: 0.374 0.581 0.402 0.212 0.409 0.485\n"
+    found = log(
+        tmp_path, text + at + "Epoch(val) [2][5000]\t" + pasted + "Epoch(test) [10/10]  bbox_mAP: 0.25\n"
+    )
+    assert found.points("loss") == [(50, 1.5), (100, 1.1), (7380, 2.5)]
+    assert found.points("bbox_mAP") == [(14660, 0.374)]
+    assert found.points("test/bbox_mAP") == [(14660, 0.25)]
+    assert "bbox_mAP_copypaste" not in found.tags()
 
 
 def test_word_language_model(tmp_path: Path) -> None:
@@ -309,6 +346,14 @@ def test_trainer_dictionaries_between_bars(tmp_path: Path) -> None:
     assert found.metrics.filter(found.metrics["tag"] == "loss")["epoch"].to_list() == [0.1, 0.2, 0.3]
     assert found.points("eval_loss") == [(None, 0.5)]
     assert [k for k, _, _ in kinds(found)] == ["finish"]
+
+
+def test_a_row_of_training_that_tells_the_time_is_no_end(tmp_path: Path) -> None:
+    """The trainer adds its running time to each row where it counts tokens."""
+    row = "{{'loss': '2.4', 'epoch': '0.{0}', 'train_runtime': '1.{0}', 'train_tokens_per_second': '86.1'}}\n"
+    found = log(tmp_path, "".join(row.format(i) for i in (2, 4, 6)))
+    assert len(found.values("train_runtime")) == 3
+    assert kinds(found) == []
 
 
 def test_configurations_printed_as_dictionaries_are_no_metrics(tmp_path: Path) -> None:

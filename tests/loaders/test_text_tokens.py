@@ -20,11 +20,14 @@ def plain(line: str) -> tuple[str, list[str]]:
     s = f"\n{line}\n\n\n\n"
     inside = number_signs(s)
     out, numbers, i = "", [], 1
+    word = (0, 0)  # the last digits of a word
     while i < len(s) - 4:
         end = i
         while inside[end]:
             end += 1
-        if end == i or of_a_word(s, inside, i):
+        of_it = end > i and of_a_word(s, inside, i)
+        if end == i or of_it or (word[1] == i - 1 and goes_on(s, word, (i, end))):
+            word = (i, end) if of_it else word
             end = max(end, i + 1)
             out += s[i:end]
         else:
@@ -76,6 +79,15 @@ def of_a_word(s: str, inside: list[bool], i: int) -> bool:
     return (before in "/@" or (before in "+-" and not inside[i - 1])) and further in WORD
 
 
+def goes_on(s: str, word: tuple[int, int], part: tuple[int, int]) -> bool:
+    """``mAP50-95`` (but not a date), and ``mAP@0.5:0.95`` where it is a key."""
+    tie, behind = s[word[1]], s[part[1] :]
+    if tie == "-":
+        return behind[0] != "-"
+    after = behind[1] if behind[0] == " " else behind[0]
+    return tie == ":" and s[word[0] - 1] == "@" and after in ":="
+
+
 def block(lines: list[str]) -> Lines:
     data = ("\n".join(lines) + "\n").encode()
     return tokenise(Block(data, np.arange(1, len(lines) + 1)))
@@ -116,6 +128,7 @@ lines_of_text = st.lists(pieces, max_size=12).map("".join)
 @example(["1,234"])
 @example(["5e-", "-.5e+3", "--1", "1.2.3", "e5", "5e5e5"])
 @example(["T12", "1T12", "a/3", "1/3", "a-3", "1-3", "mAP@0.5: 1"])
+@example(["mAP50-95: 1", "mAP@0.5:0.95: 1", "a@1:0.95", "a@1:0.95 = 3", "a1-2-3", "a1-2-", "a1:2:"])
 def test_a_block_reads_as_its_lines_one_by_one(lines: list[str]) -> None:
     for (skeleton, numbers), line in zip(as_read(block(lines)), lines, strict=True):
         want_skeleton, want_numbers = plain(line)

@@ -30,7 +30,7 @@ def row(step: int, **values: Any) -> bytes:
 # -- history ---------------------------------------------------------------------------------------
 
 
-def test_offline_run(tmp_path: Path) -> None:
+def test_b24_offline_run(tmp_path: Path) -> None:
     rows = [
         wandb.history(
             {"_step": i, "loss": 3.2 / (i + 1), "_timestamp": WALL + i, ("val", "acc"): i / 100}, i + 2
@@ -133,6 +133,31 @@ def test_histograms(tmp_path: Path) -> None:
     assert "1 value of type histogram skipped: g" in read(Wandb(), path).notes
 
 
+def test_trees_with_a_type_that_were_written_leaf_by_leaf(tmp_path: Path) -> None:
+    """Newer clients write every leaf as an item with a nested key."""
+    leaves = {
+        "loss": 0.5,
+        ("h", "_type"): "histogram",
+        ("h", "bins"): [0.0, 0.5, 1.0],
+        ("h", "values"): [1, 2],
+        ("val", "image", "width"): 2,
+        ("val", "image", "_type"): "image-file",
+        ("val", "image", "boxes", "_type"): "boxes",
+        ("val", "acc"): 0.75,
+        ("hh", "bins"): 3.0,
+        "_step": 7,
+    }
+    path = wandb.write(tmp_path / "run-a.wandb", [wandb.history(leaves), wandb.summary(leaves)])
+    found = wandb.table(Wandb(), path, "histograms").select("tag", "step", "edges", "counts")
+    assert found.rows() == [("h", 7, [0.0, 0.5, 1.0], [1.0, 2.0])]
+    result = read(Wandb(), path)
+    assert result.tags() == ["loss", "val.acc", "hh.bins", "_step"]
+    assert result.steps("val.acc") == [7]
+    assert "1 value of type image-file skipped: val.image" in result.notes
+    assert result.params == {f"summary.{tag}": result.values(tag)[0] for tag in result.tags()}
+    assert result.damaged == 0
+
+
 def test_step_is_told_by_the_row_or_by_the_record(tmp_path: Path) -> None:
     result = load(
         tmp_path,
@@ -160,7 +185,8 @@ def test_wall_clock_from_the_running_time_where_nothing_better_is_told(tmp_path:
 
 def test_trainer_axes_stay_rows(tmp_path: Path) -> None:
     result = load(tmp_path, row(0, **{"trainer/global_step": 50, "loss": 1.0}))
-    assert result.points("trainer/global_step") == [(0, 50.0)]
+    assert result.points("trainer/global_step") == [(50, 50.0)]
+    assert result.points("_step") == [(0, 0.0)]
 
 
 def test_long_names_and_values_take_the_slow_way(tmp_path: Path) -> None:

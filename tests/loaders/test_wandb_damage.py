@@ -53,7 +53,7 @@ def crashed_run() -> bytes:
     return wandb.wandb_file([wandb.record(None, 17, run + nested(8, "calm-river-1")), *rows])
 
 
-def test_one_flipped_byte_and_a_cut_tail(tmp_path: Path) -> None:
+def test_b25_one_flipped_byte_and_a_cut_tail(tmp_path: Path) -> None:
     """The rest of the second block is lost, and the last two rows; the third block begins inside a record."""
     result = load(tmp_path, flipped(crashed_run(), 40_000)[:-500])
     assert result.steps("loss") == [*range(125), *range(206, 398)]

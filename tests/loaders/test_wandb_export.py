@@ -28,7 +28,7 @@ def curve(name: str) -> list[object]:
 # -- charts -------------------------------------------------------------------------------------------
 
 
-def test_words_for_non_finite_values_and_the_band(tmp_path: Path) -> None:
+def test_b23_words_for_non_finite_values_and_the_band(tmp_path: Path) -> None:
     text = quoted(
         ["Step", *curve("run-a - train/loss")],
         [0, "2.0", "2.0", "2.0"],
@@ -168,7 +168,7 @@ def sampling(path: Path) -> tuple[bool, list[str]]:
     return any(b.sampled for b in batches), [n for b in batches for n in b.notes]
 
 
-def test_five_hundred_rows_drawn_at_random_look_sampled(tmp_path: Path) -> None:
+def test_b19_five_hundred_rows_drawn_at_random_look_sampled(tmp_path: Path) -> None:
     steps = sorted([0, 9990, *random.Random(1).sample(range(1, 9990), 498)])
     path = write(tmp_path, history_csv(steps), "wandb_export_history.csv")
     assert claimed(path) == "wandb-history-csv"

@@ -6,6 +6,7 @@ import json
 import math
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from afterrun.loaders.collect import collect
@@ -168,6 +169,7 @@ def test_metadata_without_the_person(tmp_path: Path) -> None:
     assert claimed(path) == "wandb-metadata"
     result = read(WandbMetadata(), path)
     assert result.params == {
+        "env.os": "Linux-5.15",
         "env.python": "3.11.10",
         "env.gpu": "NVIDIA A100",
         "env.gpu_count": 2,
@@ -182,6 +184,40 @@ def test_metadata_of_other_shapes(tmp_path: Path) -> None:
     result = read(WandbMetadata(), write(tmp_path, json.dumps(values), METADATA))
     assert result.params == {"env.gpu": "H100", "env.gpu_count": 2}
     assert len(result.marks) == 0
+    values = {"gpu_devices": [{"name": "T4", "memory_total": 15843721216}], "gpu_count": 10**9, "gpu": ""}
+    result = read(WandbMetadata(), write(tmp_path, json.dumps(values), METADATA))
+    assert result.params == {"env.gpu": "T4", "env.gpu_count": 1, "env.gpu_memory_bytes": 15843721216}
+    values = {
+        "gpu": "NVIDIA L4",
+        "gpu_count": 8,
+        "gpu_nvidia": [{"name": "NVIDIA L4", "memoryTotal": "24152899584"}],
+    }
+    result = read(WandbMetadata(), write(tmp_path, json.dumps(values), METADATA))
+    assert result.params == {"env.gpu": "NVIDIA L4", "env.gpu_count": 8, "env.gpu_memory_bytes": 24152899584}
+
+
+def test_the_machine_in_the_configuration_of_newer_clients(tmp_path: Path) -> None:
+    text = """_wandb:
+    value:
+        cli_version: 0.20.1
+        e:
+            w0rp6fvjk5d3m2q1:
+                email: ann@example.org
+                gpu: NVIDIA L4
+                gpu_count: 2
+                host: ann-laptop
+                os: Linux-5.15
+                username: ann
+lr:
+    value: 0.1
+"""
+    result = read(WandbConfig(), write(tmp_path, text, CONFIG))
+    assert result.params == {
+        "lr": 0.1,
+        "env.os": "Linux-5.15",
+        "env.gpu": "NVIDIA L4",
+        "env.gpu_count": 2,
+    }
 
 
 # -- a run of several files ---------------------------------------------------------------------------
@@ -216,6 +252,34 @@ def test_a_run_folder_is_one_run_read_once(tmp_path: Path) -> None:
 def test_a_run_folder_named_itself_is_one_run(tmp_path: Path) -> None:
     folder = run_folder(tmp_path)
     assert collect([folder]).tables.run_names() == [folder.name]
+
+
+def test_devices_of_a_run(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path)
+    write(folder / "files", '{"gpu": "NVIDIA A100", "gpu_count": 4, "username": "ann"}', METADATA)
+    tables = collect([folder]).tables
+    assert tables.runs.select("device_name", "devices").rows() == [("NVIDIA A100", 4)]
+    assert "ann" not in tables.params["value"].str.join("").item()
+
+
+def test_devices_that_nothing_says_are_not_recorded(tmp_path: Path) -> None:
+    tables = collect([run_folder(tmp_path)]).tables
+    assert tables.runs.select("device_name", "devices").rows() == [(None, None)]
+
+
+def test_what_the_log_and_the_sidecars_both_say_is_told_once(tmp_path: Path) -> None:
+    folder = tmp_path / "run-20241012_153325-jnyhr7aj"
+    settings = {"lr": 0.1, "layers": 2, "name": "a", "seed": 3}
+    records = [wandb.run(settings), wandb.history({"_step": 0, "loss": 1.0}), wandb.summary({"loss": 1.0})]
+    wandb.write(folder / "run-jnyhr7aj.wandb", records)
+    text = "".join(f"{k}:\n    value: {v}\n" for k, v in {**settings, "layers": 2.0, "seed": 4}.items())
+    write(folder / "files", text, CONFIG)
+    write(folder / "files", '{"loss": 1.0}', SUMMARY)
+    params = collect([folder]).tables.params.with_columns(pl.col("key", "source").cast(pl.String))
+    told = dict(params.group_by("key").len().iter_rows())
+    assert told == {"lr": 1, "layers": 1, "name": 1, "seed": 2, "summary.loss": 1, "wandb.run_id": 1}
+    seeds = params.filter(pl.col("key") == "seed").select("source", "value").rows()
+    assert seeds == [("files/config.yaml", "4"), ("run-jnyhr7aj.wandb", "3")]
 
 
 # -- settings -----------------------------------------------------------------------------------------

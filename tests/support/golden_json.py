@@ -133,6 +133,7 @@ def tool_tables(root: Path) -> None:
     plots = root / "dvclive" / "plots" / "metrics"
     text(plots / "train" / "loss.tsv", "step\tloss\n" + "".join(f"{i}\t{v}\n" for i, v in enumerate(loss)))
     text(plots / "epoch.tsv", "step\tepoch\n5\t0\n11\t1\n11\t1\n")
+    text(root / "dvclive" / "params.yaml", "optimizer:\n  lr: 0.001\n  betas:\n  - 0.9\n  - 0.99\n")
     text(root / "dvclive" / "metrics.json", json.dumps({"train": {"loss": loss[-1]}, "step": 11}, indent=4))
     trial = root / "tune" / "trial_0"
     results = [

@@ -144,6 +144,30 @@ def run(
     return record(number, 17, body)
 
 
+def metric(
+    name: str = "", *, glob: str = "", step: str = "", sync: bool = False, number: int | None = None
+) -> bytes:
+    """What ``define_metric`` writes: a metric or the metrics of a glob, and the axis they are counted on."""
+    body = b"".join(nested(n, text) for n, text in ((1, name), (2, glob), (4, step)) if text)
+    return record(number, 12, body + nested(6, (integer(1, 1) if sync else b"") + integer(3, 1)))
+
+
+def environment(
+    gpus: Sequence[tuple[str, int]] = (), *, number: int | None = None, **texts: str | int
+) -> bytes:
+    """The machine, as newer clients record it: ``gpus`` are names and bytes of memory."""
+    fields = {
+        "os": 1, "python": 2, "program": 6, "code_path": 7, "email": 10, "root": 11, "host": 12, "username": 13,
+        "executable": 14, "cpu_count": 16, "gpu": 18, "gpu_count": 19, "cuda": 25,
+    }  # fmt: skip
+    body = nested(3, stamp(WALL_S)) + nested(5, "--data=secret")
+    for name, value in texts.items():
+        body += integer(fields[name], value) if isinstance(value, int) else nested(fields[name], value)
+    for name, size in gpus:
+        body += nested(24, nested(1, name) + integer(2, size) + nested(4, "Hopper"))
+    return record(number, 26, body)
+
+
 def exit_record(code: int = 0, runtime_s: int = 60, number: int | None = None) -> bytes:
     return record(number, 18, (integer(1, code) if code else b"") + integer(2, runtime_s))
 

@@ -19,7 +19,7 @@ from afterrun.loaders.counters.smi.guess import guess
 from afterrun.loaders.limits import MAX_QUOTED_LINES
 from afterrun.loaders.tables.damage import Places
 from afterrun.loaders.tables.delimited import DELIMITERS, split_cells
-from afterrun.loaders.tables.reader import plain_cells
+from afterrun.loaders.tables.plain import plain_cells
 from afterrun.loaders.tables.textblocks import TextBlock, decode, split_lines
 
 DIAGNOSTIC = re.compile(

@@ -34,4 +34,4 @@ class ChainerCsv(Loader):
 
     def load(self, source: Source) -> Iterator[Batch]:
         """Stream the table; the iteration is the step. ``elapsed_time`` is relative: a metric, no clock."""
-        yield from load_wide(source.path, _RULE)
+        yield from load_wide(source.path, _RULE, source.wanted)

@@ -1,7 +1,8 @@
 """Any other CSV or TSV that looks like the log of a training run.
 
 Prefers refusing over inventing: a table is taken only where a column counts steps or epochs, or where a
-column is named like a metric and all cells are numbers. Counters, profiler reports, exports of
+column is named like a metric and all cells are numbers. Where a column of words tells the split of a row, or the name
+of its metric, that goes into the tags (``afterrun.loaders.tables.labels``). Counters, profiler reports, exports of
 monitoring systems, tables with one row a run, and data sets are left to others.
 """
 
@@ -11,11 +12,13 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from afterrun.loaders.names import SPLIT_WORDS
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
 from afterrun.loaders.tables.axes import EPOCH_NAMES, SOFT_STEP_NAMES, STEP_NAMES, flat
 from afterrun.loaders.tables.cells import is_nothing, number
 from afterrun.loaders.tables.delimited import Layout, peek
+from afterrun.loaders.tables.labels import plan_labels
 from afterrun.loaders.tables.wide import load_wide
 
 _AXES = frozenset(STEP_NAMES) | (frozenset(EPOCH_NAMES) - {"epochs"})
@@ -63,7 +66,7 @@ class CsvLog(Loader):
 
     def load(self, source: Source) -> Iterator[Batch]:
         """Stream the table; axes are found by name and content (``afterrun.loaders.tables.axes``)."""
-        yield from load_wide(source.path)
+        yield from load_wide(source.path, wanted=source.wanted)
 
 
 def _looks_like_curves(layout: Layout, suffix: str) -> bool:
@@ -76,9 +79,10 @@ def _looks_like_curves(layout: Layout, suffix: str) -> bool:
     metric = any(_METRIC.search(s.replace("_", " ")) for s in spelled)
     if not layout.sample:
         return suffix in _TABLE_SUFFIXES and axis and (metric or len(names) > 1)
+    long = (axis or soft) and _names_its_metrics(layout)
     share, words, rows = _numeric_share(layout)
-    if share <= 0.5 or rows == 0 or _one_row_a_run(layout):
-        return False
+    if long or share <= 0.5 or rows == 0 or _one_row_a_run(layout):
+        return long
     if len(names) == 1:
         return suffix in _PLAIN_SUFFIXES and bool(_STRONG.search(spelled[0].replace("_", " "))) and not words
     if axis or (soft and metric):
@@ -88,15 +92,31 @@ def _looks_like_curves(layout: Layout, suffix: str) -> bool:
 
 
 def _numeric_share(layout: Layout) -> tuple[float, int, int]:
-    """Share of numbers among cells that hold something, number of words, rows that are mostly numbers."""
-    numeric = words = rows = 0
+    """Share of numbers among cells that hold something, number of words, rows that are mostly numbers.
+
+    Words for a split take no share.
+    """
+    numeric = words = rows = splits = 0
     for row in layout.sample:
         cells = [c for c in row[: len(layout.names)] if not is_nothing(c)]
         read = sum(1 for c in cells if number(c, decimal_comma=layout.decimal_comma) is not None)
         numeric += read
         words += len(cells) - read
+        splits += sum(1 for c in cells if c.strip().lower() in SPLIT_WORDS)
         rows += bool(cells) and read * 2 >= len(cells)
-    return numeric / max(numeric + words, 1), words, rows
+    return numeric / max(numeric + words - splits, 1), words, rows
+
+
+def _names_its_metrics(layout: Layout) -> bool:
+    """Whether the table is long: a column of words names the metric of each row, another holds its value."""
+    columns = [_column(layout, i) for i in range(len(layout.names))]
+    filled = {i: cells for i, cells in enumerate(columns) if cells}
+    read = {
+        i: [number(c, decimal_comma=layout.decimal_comma) is not None for c in cells]
+        for i, cells in filled.items()
+    }
+    words = {i: cells for i, cells in filled.items() if not any(read[i])}
+    return plan_labels(layout.names, words, [i for i in filled if all(read[i])]).name is not None
 
 
 def _column(layout: Layout, i: int) -> Sequence[str]:

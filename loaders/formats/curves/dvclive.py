@@ -1,4 +1,4 @@
-"""DVCLive: ``plots/metrics/**/<name>.tsv``, one table a metric, and ``metrics.json`` with the last values.
+"""DVCLive: ``plots/metrics/**/<name>.tsv``, one table a metric, ``metrics.json`` with the last values, ``params.yaml``.
 
 The name of a metric is the path of its table below ``plots/metrics``, for its header sometimes holds the last
 part only. The run is the folder above ``plots``.
@@ -19,6 +19,7 @@ from afterrun.loaders.schema import Batch
 from afterrun.loaders.settingstree import Settings
 from afterrun.loaders.tables.delimited import peek
 from afterrun.loaders.tables.wide import load_wide
+from afterrun.loaders.yamlsettings import yaml_settings
 
 _FOLDERS = ("plots", "metrics")
 _AXES = ("step", "timestamp")
@@ -83,6 +84,21 @@ class DvcliveSummary(Loader):
         settings = Settings()
         settings.add("summary", value)
         yield Batch(frames=settings.frames(), notes=tuple(settings.notes()))
+
+
+class DvcliveParams(Loader):
+    """`params.yaml` beside the tables of DVCLive: the parameters of the run."""
+
+    format = "dvclive-params"
+    family = "curves"
+
+    def sniff(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  # any mapping may stand in it
+        """A file of that name beside the folder ``plots/metrics``."""
+        return path.name == "params.yaml" and path.parent.joinpath(*_FOLDERS).is_dir()
+
+    def load(self, source: Source) -> Iterator[Batch]:
+        """Parameters by dotted key. Raises ``LimitError`` over ``MAX_YAML_BYTES``."""
+        yield yaml_settings(source)
 
 
 def _depth(path: Path) -> int | None:

@@ -185,7 +185,9 @@ class _Rows:
         epoch = _number(row.get("epoch"))
         epoch = epoch if epoch is not None and math.isfinite(epoch) else None
         tokens = _whole(row.get("num_input_tokens_seen"))
-        if "train_runtime" in row:
+        if (
+            "train_runtime" in row and "loss" not in row
+        ):  # rows of training have it too where tokens are counted
             self.final_step = step
         for key, value in row.items():
             read = _number(value)

@@ -34,7 +34,7 @@ class KerasCsv(Loader):
 
     def load(self, source: Source) -> Iterator[Batch]:
         """Stream the table; the epoch is the step."""
-        yield from load_wide(source.path, _RULE)
+        yield from load_wide(source.path, _RULE, source.wanted)
 
 
 def _is_sorted(keys: Sequence[str]) -> bool:

@@ -1,4 +1,4 @@
-"""PyTorch Lightning's ``CSVLogger``: ``lightning_logs/version_N/metrics.csv``.
+"""PyTorch Lightning's ``CSVLogger``: ``lightning_logs/version_N/metrics.csv``, and ``hparams.yaml`` beside it.
 
 One row for each call of the logger, so training and validation values stand on separate rows and most
 cells are empty; the order of columns says nothing. Lightning counts ``step`` over the whole run. The same
@@ -16,9 +16,11 @@ from afterrun.loaders.schema import Batch
 from afterrun.loaders.tables.axes import AxisRule
 from afterrun.loaders.tables.delimited import peek
 from afterrun.loaders.tables.wide import load_wide
+from afterrun.loaders.yamlsettings import yaml_settings
 
 _RULE = AxisRule(step=("step",), soft_step=(), epoch=("epoch",))
 _FORKED = re.compile(r"_(?:step|epoch)$")
+_LOGS = ("metrics.csv", "events.out.tfevents.*")
 _FOLDER = re.compile(r"^(?:lightning_logs|version_\d+)$")
 
 
@@ -41,4 +43,19 @@ class LightningCsv(Loader):
 
     def load(self, source: Source) -> Iterator[Batch]:
         """Stream the table; ``step`` and ``epoch`` are the axes."""
-        yield from load_wide(source.path, _RULE)
+        yield from load_wide(source.path, _RULE, source.wanted)
+
+
+class LightningHparams(Loader):
+    """`hparams.yaml` beside the logs of a Lightning run: its hyper-parameters."""
+
+    format = "lightning-hparams"
+    family = "curves"
+
+    def sniff(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  # any mapping may stand in it
+        """A file of that name beside a `metrics.csv` or an event file."""
+        return path.name == "hparams.yaml" and any(any(path.parent.glob(name)) for name in _LOGS)
+
+    def load(self, source: Source) -> Iterator[Batch]:
+        """Parameters by dotted key. Raises ``LimitError`` over ``MAX_YAML_BYTES``."""
+        yield yaml_settings(source)

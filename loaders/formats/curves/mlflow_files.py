@@ -23,7 +23,7 @@ from afterrun.loaders.schema import Batch
 from afterrun.loaders.settingstree import Settings
 from afterrun.loaders.tables.cells import number
 from afterrun.loaders.tables.damage import Places
-from afterrun.loaders.tables.reader import plain_cells
+from afterrun.loaders.tables.plain import plain_cells
 from afterrun.loaders.tables.textblocks import TextBlock, decode, split_lines, text_blocks
 
 META = "meta.yaml"
@@ -34,6 +34,7 @@ _LINE = re.compile(r"(\d{9,19}) (\S+)(?: (-?\d{1,19}))?(?: (\S*))?")
 _HEAD = re.compile(rb"\d{9,19} \S+(?: -?\d+)?(?: \w+)?\r?(?:\n|$)")
 _PARTS = ("metrics", "params", "tags")
 _RUN_META = re.compile(r"^run_(?:id|uuid):", re.MULTILINE)
+_SOURCE_RUN = re.compile(r"^source_run_id:\s*['\"]?(\w+)", re.MULTILINE)
 _SHORT = 1 << 16
 
 
@@ -66,7 +67,7 @@ class MlflowFiles(Loader):
         return not head or _HEAD.match(head) is not None if place.part == "metrics" else True
 
     def home(self, source: Source) -> str | None:
-        """The folder of the run; for metrics of a logged model that of the run that logged it."""
+        """The folder of the run; for what is told of a logged model that of the run that logged it."""
         place = _place(source.path)
         below = len(source.path.parts) - len(
             source.path.parent.parts if place is None else place.folder.parts
@@ -89,7 +90,7 @@ class MlflowFiles(Loader):
             yield Batch(status="skipped", notes=("a tag that is not read: tags may hold names and paths",))
         else:
             settings = Settings()
-            settings.add(place.name.replace("/", "."), _short_text(source.path).strip())
+            settings.add(place.name, _short_text(source.path).strip())
             yield Batch(frames=settings.frames(), notes=tuple(settings.notes()))
 
 
@@ -107,15 +108,12 @@ def _place(path: Path) -> _Place | None:
 
 
 def _run_of_model(place: _Place) -> str | None:
-    """The run that logged a model, where its folder stands beside; from the fourth column of the metric."""
+    """The run that logged a model, where its folder stands beside; the ``meta.yaml`` of the model names it."""
     try:
-        with place.folder.joinpath(place.part, place.name).open("rb") as file:
-            first = file.readline(_SHORT).decode("utf-8", "replace").strip()
+        told = _SOURCE_RUN.search(_short_text(place.folder / META))
     except OSError:
         return None
-    match = _LINE.fullmatch(first)
-    run = match[4] if match else None
-    return run if run and re.fullmatch(r"\w+", run) and (place.folder.parent.parent / run).is_dir() else None
+    return told[1] if told and (place.folder.parent.parent / told[1]).is_dir() else None
 
 
 def _short_text(path: Path) -> str:

@@ -79,7 +79,7 @@ class Sb3Progress(Loader):
 
     def load(self, source: Source) -> Iterator[Batch]:
         """Stream the table; environment steps are the step, where they are logged."""
-        yield from load_wide(source.path, _PROGRESS_RULE)
+        yield from load_wide(source.path, _PROGRESS_RULE, source.wanted)
 
 
 def _is_rays(layout: Layout) -> bool:

@@ -35,4 +35,4 @@ class UltralyticsCsv(Loader):
 
     def load(self, source: Source) -> Iterator[Batch]:
         """Stream the table; the epoch is the step."""
-        yield from load_wide(source.path, _RULE)
+        yield from load_wide(source.path, _RULE, source.wanted)

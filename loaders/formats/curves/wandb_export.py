@@ -27,6 +27,7 @@ from afterrun.loaders.tables.cells import is_nothing, number, numbers
 from afterrun.loaders.tables.delimited import peek
 from afterrun.loaders.tables.reader import RowBlock, TableReader
 from afterrun.loaders.tables.wide import load_wide, melt
+from afterrun.loaders.wandb.axes import HistoryAxes
 from afterrun.loaders.wandb.panel import PanelColumn, looks_like_panel, panel_columns
 from afterrun.loaders.wandb.sampling import sampled_note
 
@@ -43,6 +44,7 @@ class WandbPanelCsv(Loader):
 
     format = "wandb-panel-csv"
     family = "curves"
+    snapshot = True
 
     def sniff(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  # the content says it all
         """Columns named `RUN - METRIC` behind the first, with `__MIN` among them or `Step` as the first."""
@@ -134,10 +136,12 @@ class WandbHistoryCsv(Loader):
     def load(self, source: Source) -> Iterator[Batch]:
         """Stream the table; says so where the rows look drawn at random from a longer history."""
         steps: list[pl.Series] = []
+        axes = HistoryAxes()
         for batch in load_wide(source.path, _HISTORY_RULE):
             frames = dict(batch.frames)
             if "metrics" in frames:
                 steps.append(frames["metrics"].filter(pl.col("tag") == _STEP)["value"])
+                frames["metrics"] = axes.place_long(frames["metrics"])
             if "params" in frames:
                 frames |= _without_persons(frames.pop("params"))
             yield Batch(frames=frames, damaged=batch.damaged, notes=batch.notes)

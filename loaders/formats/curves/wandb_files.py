@@ -20,6 +20,7 @@ from afterrun.loaders.schema import Batch
 from afterrun.loaders.settingstree import Settings
 from afterrun.loaders.tables.cells import moment
 from afterrun.loaders.tables.textblocks import decode, decode_head
+from afterrun.loaders.wandb.machine import environment, environment_in_config
 from afterrun.loaders.wandb.values import INTERNAL, Skipped, leaves, media_type
 from afterrun.loaders.yamlsubset import read_mapping
 
@@ -80,6 +81,7 @@ class WandbConfig(Loader):
                     key, entry.get("value") if isinstance(entry, Mapping) and "value" in entry else entry
                 )
         unread = document.unread
+        settings.add_all("", environment(environment_in_config(document.values.get(INTERNAL))))
         notes = (
             [f"{len(unread)} keys in a form of YAML that is not read: {', '.join(unread[:5])}"]
             if unread
@@ -102,9 +104,7 @@ class WandbMetadata(Loader):
         """Parameters ``env.KEY`` and the start. Raises ``LimitError`` over ``MAX_JSON_BYTES``."""
         values, damaged = _read_object(source)
         settings = Settings()
-        for name, value in _environment(values).items():
-            if value is not None:
-                settings.add(f"env.{name}", value)
+        settings.add_all("", environment(values))
         frames = settings.frames()
         started = values.get("startedAt")
         start_ns = moment(started) if isinstance(started, str) else None
@@ -156,24 +156,3 @@ def _members(text: str) -> dict[str, Any]:
 def _damage_notes(damaged: int, kept: int) -> Iterator[str]:
     if damaged:
         yield f"the JSON is cut or damaged: {kept} members before that were read"
-
-
-def _environment(values: Mapping[str, Any]) -> dict[str, object]:
-    """What is taken over of the machine, by our own names."""
-    devices: list[Any] = next(
-        (values[k] for k in ("gpu_nvidia", "gpu_devices", "gpu_amd") if isinstance(values.get(k), list)), []
-    )
-    names = [d.get("name") for d in devices if isinstance(d, Mapping)]
-    gpu = values.get("gpu")
-    program = values.get("program")
-    return {
-        "python": _of(values.get("python"), str),
-        "gpu": gpu if isinstance(gpu, str) else _of(names[0] if names else None, str),
-        "gpu_count": _of(values.get("gpu_count"), int) or (len(names) or None),
-        "cpu_count": _of(values.get("cpu_count"), int),
-        "program": re.split(r"[/\\]", program)[-1] if isinstance(program, str) else None,
-    }
-
-
-def _of(value: object, kind: type) -> object:
-    return value if isinstance(value, kind) and not isinstance(value, bool) else None

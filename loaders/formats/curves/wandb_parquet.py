@@ -19,6 +19,7 @@ from afterrun.loaders.schema import Batch
 from afterrun.loaders.tables.axes import AxisPlan, AxisRule, axis_columns, plan_axes
 from afterrun.loaders.tables.cells import numbers
 from afterrun.loaders.tables.wide import melt
+from afterrun.loaders.wandb.axes import HistoryAxes
 from afterrun.loaders.wandb.sampling import sampled_note
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ class _Table:
         self._plan: AxisPlan | None = None
         self._others: dict[str, None] = {}
         self._seq = 0
+        self._axes = HistoryAxes()
 
     def long(self, wide: pl.DataFrame) -> pl.DataFrame:
         """Rows of ``metrics``, row-major; columns without numbers are remembered for the notes."""
@@ -129,7 +131,7 @@ class _Table:
             self.steps.append(tagged[_STEP].drop_nulls().to_numpy())
         frame = melt(tagged, axes, np.ones(len(wide), np.bool_), self._seq)
         self._seq += len(frame)
-        return frame
+        return self._axes.place_long(frame)
 
     def notes(self) -> Iterator[str]:
         """What was left out."""

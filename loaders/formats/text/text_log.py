@@ -23,9 +23,11 @@ class TextLog(Loader):
         return is_text_log(path, head)
 
     def load(self, source: Source) -> Iterator[Batch]:
-        """Stream the lines; each is read by the first grammar that knows it."""
+        """Stream the lines; each is read by the first grammar that knows it, those of Megatron's straggler detector as samples."""
+        from afterrun.loaders.counters.straggler import Stragglers  # noqa: PLC0415  # as above
         from afterrun.loaders.textlog.clean import Damage, clean_blocks  # noqa: PLC0415  # as above
         from afterrun.loaders.textlog.reader import TextLogReader  # noqa: PLC0415  # as above
 
-        damage = Damage()
-        yield from TextLogReader(clean_blocks(source.path, damage), damage).batches()
+        damage, stragglers = Damage(), Stragglers()
+        yield from TextLogReader(stragglers.watch(clean_blocks(source.path, damage)), damage).batches()
+        yield stragglers.batch()

@@ -62,7 +62,9 @@ def _record(items: dict[str, Number]) -> Record:
 
     # fairseq counts ``epoch`` whole and says in ``update`` how far the epoch is
     epoch = items.get("update") or items.get("epoch")
-    notice = ("finish", "the trainer printed its final record") if "train_runtime" in items else None
+    # rows of training have the time too where the trainer counts tokens
+    final = "train_runtime" in items and "loss" not in items
+    notice = ("finish", "the trainer printed its final record") if final else None
     return Record(
         fields=tuple(Field(key, number) for key, number in items.items()),
         axes=Axes(step=first(_STEPS), epoch=epoch, tokens=first(_TOKENS)),

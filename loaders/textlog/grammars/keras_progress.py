@@ -1,8 +1,8 @@
 """Keras' progress bar: ``Epoch 3/10``, then ``45/100 [====>.....] - ETA: 3s - loss: 0.3`` drawn over itself, and the
 last drawing of the epoch, ``100/100 [======] - 5s 50ms/step - loss: 0.3 - val_loss: 0.4``.
 
-Only the last drawing is a measurement: the others show the average of the epoch so far. Keras 3 draws the bar in
-other signs and puts the time behind it.
+Only the last drawing is a measurement: the others show the average of the epoch so far. They are read, by batch, where
+no epoch came to its end. Keras 3 draws the bar in other signs and puts the time behind it.
 """
 
 from __future__ import annotations

@@ -27,11 +27,14 @@ from afterrun.loaders.textlog.tokens import NUM
 
 _AT = rf"(?P<sep> ?[:=#]? ?)[\[(]? ?({NUM})(?: ?(?:/|of|out of) ?({NUM}))?(?: ?\( ?{NUM} ?%\))?[\])]?"
 _EPOCH = re.compile(rf"(?<![-\w])(epoch|ep)\b{_AT}", re.IGNORECASE)
-_STEP = re.compile(rf"(?<![-\w])(global[ _]?step|step|iters?|iteration|update)\b{_AT}", re.IGNORECASE)
+_STEP = re.compile(
+    rf"(?<![-\w])(global[ _]?step|step|iters?|iteration|update|(?:num_|total_)?timesteps?)\b{_AT}",
+    re.IGNORECASE,
+)
 _BATCH = re.compile(rf"(?<![-\w])(batch|minibatch)\b{_AT}", re.IGNORECASE)
 _BRACKET = re.compile(rf"[ \[]*({NUM})/({NUM})(?: ?\( ?{NUM} ?%\))?\]")
 _FIELD = re.compile(
-    rf"(?P<key>[A-Za-z][^=:,;|{NUM}\[\](){{}}\"'<>]*?) ?(?P<sep>=|:) ?(?:tensor)?[\[(]?(?P<value>{VALUE})"
+    rf"(?<![A-Za-z0-9_])(?<!{NUM}-)(?P<key>[A-Za-z](?:[^=:,;|{NUM}\[\](){{}}\"'<>]|(?<=\d):(?=[.\d]))*?) ?(?P<sep>=|:) ?(?:tensor)?[\[(]?(?P<value>{VALUE})"
     rf"(?:/(?P<over>{NUM}))?(?P<unit> ?(?:ns|us|msec|ms|secs|sec|seconds|s|min|it/s|%|[KMGT]i?B)(?![A-Za-z]))?(?![:\w])",
     re.IGNORECASE,
 )
@@ -39,6 +42,7 @@ _WORDS = re.compile(
     rf"(?P<key>[A-Za-z][\w/@.]*(?: [A-Za-z][\w/@.]*)?) (?P<value>{VALUE})(?P<unit>ms|s|%)?(?![:/\w])",
     re.IGNORECASE,
 )
+_TOP = re.compile(rf"\btop[ -]?{NUM} $", re.IGNORECASE)
 _SPLIT = re.compile(r"\b(train|training|val|valid|validation|test|eval|evaluation|dev)\b", re.IGNORECASE)
 _CODE = re.compile(
     r"\bdef |print\(|\breturn |\bimport |self\.|\bf[\"']|args\.| == |\);|^#|^//|^\+ |<[a-z]+>|\\n"
@@ -117,7 +121,9 @@ def _fields(line: Skeleton, rest: str) -> tuple[Field, ...]:
     split = ""
     for match in _FIELD.finditer(rest):
         key = _key(match["key"], match["sep"])
-        if key is None:
+        if key is None or _TOP.search(
+            rest[: match.start()]
+        ):  # of ``top 5 acc`` and ``top 1 acc`` nobody knows which
             continue
         if not found:
             split = _held_out(rest[: match.start()] + key)

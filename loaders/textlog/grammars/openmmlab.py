@@ -1,6 +1,9 @@
 """mmengine and mmcv: ``Epoch(train) [3][50/7330] lr: 2e-02 time: 0.5 loss: 1.2``, ``Iter(train) [50/160000] ...``.
 
-Validation lines count the batches of the validation set; they stand at the end of their epoch.
+``time`` and ``data_time`` are seconds of one iteration. Validation and test lines count the batches of their own set;
+they stand at the end of their epoch, or at the last training iteration above. Names that training lines use as well
+(``time``, ``data_time``, ``memory``) get ``val/`` in front there, for they are other quantities, as in mmengine's JSON
+file; all names of a test get ``test/``, for validation uses them.
 """
 
 from __future__ import annotations
@@ -8,12 +11,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from afterrun.loaders.textlog.grammar import VALUE, Axes, Grammar, Record, Skeleton, pairs
+from afterrun.loaders.textlog.grammar import VALUE, Axes, Field, Grammar, Record, Skeleton, pairs
 from afterrun.loaders.textlog.tokens import NUM
 
-_EPOCH = re.compile(rf"Epoch(?:\((train|val|test)\))? ?\[({NUM})\] ?\[ ?({NUM})/({NUM})\]")
-_ITER = re.compile(rf"Iter(?:\((train|val|test)\))? ?\[ ?({NUM})/({NUM})\]")
+_HEAD = re.compile(
+    rf"(?P<loop>Epoch|Iter)(?:\((?P<mode>train|val|test)\))? ?(?:\[ ?(?P<epoch>{NUM})\] ?)?"
+    rf"\[ ?(?P<part>{NUM})(?:/ ?(?P<whole>{NUM}))?\]"
+)
 _PAIR = re.compile(rf"(?:^|[ ,])(?P<key>[A-Za-z][\w./@() -]*?): (?P<value>{VALUE})(?=[ ,]|$)", re.IGNORECASE)
+_SHARED = frozenset({"time", "data_time", "memory"})
+_PASTED = "_copypaste"  # mmdet repeats its results on one line, for spreadsheets
 
 
 class OpenMmlab(Grammar):
@@ -24,16 +31,29 @@ class OpenMmlab(Grammar):
 
     def read(self, line: Skeleton) -> Iterable[Record]:
         """One record a line."""
-        if found := _EPOCH.match(line.text):
-            held_out = found[1] in ("val", "test")
-            epoch = line.number(found, 2)
-            batch = Axes(epoch=epoch, batch=line.number(found, 3), batches=line.number(found, 4))
-            axes = Axes(epoch=epoch) if held_out else batch
-        elif found := _ITER.match(line.text):
-            held_out = found[1] in ("val", "test")
-            axes = Axes() if held_out else Axes(step=line.number(found, 2), steps=line.number(found, 3))
-        else:
+        found = _HEAD.match(line.text)
+        if found is None:
+            return
+        mode = found["mode"] or "train"
+        held_out = mode != "train"
+        if not held_out and (found["whole"] is None or (found["epoch"] is None) != (found["loop"] == "Iter")):
             return
         fields = pairs(line.part(found.end()), _PAIR, skip=frozenset({"eta"}))
+        fields = tuple(f for f in fields if not f.tag.endswith(_PASTED))
+        if held_out:
+            apart = {f.tag for f in fields} if mode == "test" else _SHARED
+            fields = tuple(Field(f"{mode}/{f.tag}" if f.tag in apart else f.tag, f.number) for f in fields)
         if fields:
-            yield Record(fields=fields, axes=axes, inherits=held_out, ends_epoch=held_out)
+            yield Record(
+                fields=fields, axes=_axes(line, found, held_out), inherits=held_out, ends_epoch=held_out
+            )
+
+
+def _axes(line: Skeleton, found: re.Match[str], held_out: bool) -> Axes:
+    epoch = line.number(found, "epoch")
+    if held_out:
+        return Axes(epoch=epoch)
+    part, whole = line.number(found, "part"), line.number(found, "whole")
+    if found["loop"] == "Iter":
+        return Axes(step=part, steps=whole)
+    return Axes(epoch=epoch, batch=part, batches=whole)

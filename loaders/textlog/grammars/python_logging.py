@@ -18,7 +18,9 @@ _MOMENT = re.compile(
     rf"[\[(]?({NUM})[-/.]({NUM})[-/.]({NUM})[ T_-]({NUM}):({NUM}):({NUM})(?:[.,:]({NUM}))?"
     rf"(?:Z| ?(?P<sign>[+-])({NUM}):?({NUM})|(?: [A-Z]{{3,4}})(?=[\]) ]))?[\])]?(?: [-|:>]+ | ?[|>:]+ | )?"
 )
-_NO_YEAR = re.compile(rf"\[({NUM})[/-]({NUM}) {NUM}:{NUM}:{NUM}(?:[.,]{NUM})?(?: [\w./-]+)?\]:? ?")
+_NO_YEAR = re.compile(
+    rf"\[{NUM}[/-]{NUM} {NUM}:{NUM}:{NUM}(?:[.,]{NUM})?(?: [\w./-]+)?\]:? ?|{NUM}/{NUM} {NUM}:{NUM}:{NUM}(?:[.,]{NUM})? - "
+)
 _NO_DATE = re.compile(rf"[\[(]?{NUM}:{NUM}:{NUM}(?:[.,]{NUM})?[\])]?(?: ?[-|:>]+ | )(?![\d:])")
 _GLOG = re.compile(rf"\[?[IWEF](?:{NUM}|\d+)? {NUM}:{NUM}:{NUM} (?:{NUM} )?[\w./-]+:{NUM}\] ?")
 _HUGGING = re.compile(rf"\[{_LEVEL}\|[^\]]*\] ?")

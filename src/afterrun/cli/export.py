@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from afterrun.cli.console import err, out, plain, progress
-from afterrun.cli.options import OUTPUT, reading, settings_from, unknown_tags
+from afterrun.cli.options import OUTPUT, reading, settings_from, unknown_tags, unmet_tags
 from afterrun.loaders.errors import UsageError
 from afterrun.paths import opened
 
@@ -32,20 +32,21 @@ from afterrun.paths import opened
     show_default=True,
     help="File format of the tables.",
 )
-def command(paths: tuple[str, ...], target: Path, kind: Any, **flags: Any) -> int:
+@click.option(
+    "--tag",
+    "tags",
+    multiple=True,
+    metavar="TAG",
+    help="Only metrics with this tag, glob or canonical name, for example 'val/*' or loss. Repeatable.",
+)
+def command(paths: tuple[str, ...], target: Path, kind: Any, tags: tuple[str, ...], **flags: Any) -> int:
     """Write one file a table and print their paths; raises where no run was found."""
-    from afterrun.api import nothing_found  # noqa: PLC0415  # polars, when something is read
-    from afterrun.loaders.collect import LoadOptions, collect  # noqa: PLC0415  # polars, when something is read
+    from afterrun.api import load_options, nothing_found  # noqa: PLC0415  # polars, when something is read
+    from afterrun.loaders.collect import collect  # noqa: PLC0415  # polars, when something is read
     from afterrun.loaders.store import write_tables  # noqa: PLC0415  # as above
-    from afterrun.settings import name_overrides, now_ns  # noqa: PLC0415  # as above
 
     settings = settings_from(flags)
-    options = LoadOptions(
-        group=settings.group,
-        verify=settings.verify,
-        overrides=name_overrides(settings),
-        now_ns=now_ns(settings),
-    )
+    options = load_options(settings, tags)
     with progress() as bar, opened(paths) as ready:
         collection = collect(ready.paths, options, bar("reading"), left_out=ready.left_out)
     if not collection.runs:
@@ -54,7 +55,13 @@ def command(paths: tuple[str, ...], target: Path, kind: Any, **flags: Any) -> in
         written = write_tables(collection.tables, target, kind)
     except OSError as error:
         raise UsageError(f"{target}: cannot be written: {error.strerror or error}") from error
-    for fault in unknown_tags(settings, collection.tables.metrics):
+    wanted = options.wanted()
+    told = (
+        unknown_tags(settings, collection.tables.metrics)
+        if wanted is None
+        else unmet_tags(wanted.unmet(collection.tables))
+    )
+    for fault in told:
         err().print(plain(f"warning: {fault}"))
     console = out()
     for path, (_, frame) in zip(written, collection.tables.items(), strict=True):

@@ -112,6 +112,11 @@ def unknown_tags(settings: Settings, metrics: pl.DataFrame) -> list[str]:
     return told
 
 
+def unmet_tags(patterns: list[str]) -> list[str]:
+    """A sentence for each ``--tag`` that no metric fits."""
+    return [f"--tag: no run has a metric like {p!r}; 'afterrun inspect' lists the tags" for p in patterns]
+
+
 NEAR = 0.6
 """Likeness (difflib ratio) from which a known word is offered for an unknown one."""
 
