@@ -87,7 +87,7 @@ class _Marks:
         """Number of ones before each position."""
         word = at >> 6
         later = self.words[word] >> (at & 63).astype(np.uint64)
-        return self.until[word] - np.bitwise_count(later)
+        return np.asarray(self.until[word] - np.bitwise_count(later))
 
     def position(self, rank: Ints) -> Ints:
         """Position of each one, counted from 0."""

@@ -143,7 +143,10 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
 def test_some_tags_alone(tmp_path: Path) -> None:
     done = run("export", LOGS / "overfit", "-o", tmp_path, "--tag", "eval_*", "--tag", "no/such")
     assert done.return_value == 0
-    assert "warning: --tag: no run has a metric like 'no/such'; 'afterrun inspect' lists the tags" in " ".join(done.stderr.split())
+    assert (
+        "warning: --tag: no run has a metric like 'no/such'; 'afterrun inspect' lists the tags"
+        in " ".join(done.stderr.split())
+    )
     every = collect([LOGS / "overfit"]).tables.metrics
     some = pl.read_parquet(tmp_path / "metrics.parquet")
     wanted = every.filter(pl.col("tag").cast(pl.String).str.starts_with("eval_"))

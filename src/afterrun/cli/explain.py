@@ -39,7 +39,9 @@ def page(cls: type[Pass]) -> str:
         f"| `{f.name}` | {f.default!r}{' ' + f.metadata['unit'] if f.metadata.get('unit') else ''} | {_sentence(f.metadata)} |"
         for f in dataclasses.fields(cls)  # type: ignore[arg-type]  # passes are dataclasses
     ]
-    needs = ", ".join(f"`{n}`" for n in cls.needs) or "nothing in particular; it looks at whatever is recorded"
+    needs = (
+        ", ".join(f"`{n}`" for n in cls.needs) or "nothing in particular; it looks at whatever is recorded"
+    )
     parts = [
         f"# {cls.code}: {cls.title}",
         e.meaning,
