@@ -21,8 +21,8 @@ from tempfile import TemporaryDirectory
 
 import polars as pl
 
-from afterrun.loaders.jsonlines import JsonLines
-from afterrun.loaders.jsontable import JsonTable
+from afterrun.loaders.jsonlog.lines import JsonLines
+from afterrun.loaders.jsonlog.table import JsonTable
 
 FULL_ROWS, SMALL_ROWS, ROUNDS = 1_150_000, 108_000, 7
 

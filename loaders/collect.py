@@ -8,15 +8,15 @@ from pathlib import Path
 
 import polars as pl
 
-from afterrun.loaders.adoption import adopted, logs_above
-from afterrun.loaders.assemble import Assembled, assemble
 from afterrun.loaders.collection import Collection, RunInfo, Unclaimed
 from afterrun.loaders.discover import Found, discover, readable
-from afterrun.loaders.earlier import earlier_runs, reassemble
-from afterrun.loaders.grouping import Group, group, stem_of
 from afterrun.loaders.names import Name
-from afterrun.loaders.placing import Loaded
 from afterrun.loaders.reading import by_run, read
+from afterrun.loaders.runs.adoption import adopted, logs_above
+from afterrun.loaders.runs.assemble import Assembled, assemble
+from afterrun.loaders.runs.earlier import earlier_runs, reassemble
+from afterrun.loaders.runs.grouping import Group, group, stem_of
+from afterrun.loaders.runs.placing import Loaded
 from afterrun.loaders.schema import Tables
 from afterrun.loaders.wanted import Wanted
 
@@ -29,7 +29,7 @@ class LoadOptions:
     """What the user says about reading."""
 
     group: str = "auto"
-    """``auto``, ``folder`` or ``file`` (see ``afterrun.loaders.grouping``)."""
+    """``auto``, ``folder`` or ``file`` (see ``afterrun.loaders.runs.grouping``)."""
     verify: bool = False
     overrides: Mapping[str, Name] = field(default_factory=dict)
     now_ns: int | None = None

@@ -2,7 +2,7 @@
 
 The table is data: ``names.toml`` lists every canonical metric with the spellings that mean it. Split and
 aggregation words are taken off a tag first, so ``val/loss``, ``loss_val_epoch`` and ``Loss/Valid`` need no
-rows of their own (``afterrun.loaders.tagreading``). What the table does not hold stays unknown: ``metric`` null,
+rows of their own (``afterrun.loaders.naming.reading``). What the table does not hold stays unknown: ``metric`` null,
 direction null, never guessed. Users add rows with ``--map 'TAG=metric:split:min|max'`` or ``[metrics]`` in
 ``afterrun.toml``.
 """
@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from afterrun.loaders.errors import UsageError
-from afterrun.loaders.metrictable import METRICS, Better, Metric, Spelt, direction, metric_of
-from afterrun.loaders.tagreading import SPLIT_WORDS, Reading, Split, reading, words_of
+from afterrun.loaders.naming.reading import SPLIT_WORDS, Reading, Split, reading, words_of
+from afterrun.loaders.naming.table import METRICS, Better, Metric, Spelt, direction, metric_of
 
 __all__ = [
     "METRICS", "SPLIT_WORDS", "Better", "Metric", "Name", "Split",

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
-from afterrun.loaders.charts import CHARTS, not_joined
 from afterrun.loaders.errors import AfterrunError, SchemaError
-from afterrun.loaders.grouping import Group, Member
-from afterrun.loaders.placing import Loaded
+from afterrun.loaders.runs.charts import CHARTS, not_joined
+from afterrun.loaders.runs.grouping import Group, Member
+from afterrun.loaders.runs.placing import Loaded
 from afterrun.loaders.schema import Batch, Status, conform
 from afterrun.loaders.wanted import Wanted
 

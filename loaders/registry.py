@@ -64,7 +64,7 @@ class Loader(ABC):
         """Folder below the root of the run that a file belongs to, where the layout of the format says it.
 
         MLflow and DVCLive keep one file a metric, far below the folder of the run. None (the default)
-        leaves it to the rules of ``afterrun.loaders.grouping``.
+        leaves it to the rules of ``afterrun.loaders.runs.grouping``.
         """
         return None
 

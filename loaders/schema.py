@@ -5,7 +5,7 @@ Long form, one row an observation. Times are int64 nanoseconds UTC, units live i
 meaning. Every table begins with ``run``, ``source``, ``attempt`` and ``rank``.
 
 A loader knows nothing of runs: it yields ``Batch`` objects whose frames hold the columns of
-``LOADER_COLUMNS`` (missing nullable ones are filled), and ``afterrun.loaders.assemble`` adds
+``LOADER_COLUMNS`` (missing nullable ones are filled), and ``afterrun.loaders.runs.assemble`` adds
 identity, attempts, ranks, canonical names and the superseded mark.
 """
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import polars as pl
 
-from afterrun.loaders.personal import impersonal
 from afterrun.loaders.schema import Batch
-from afterrun.loaders.settingstree import Settings
+from afterrun.loaders.settings.personal import impersonal
+from afterrun.loaders.settings.tree import Settings
 from afterrun.loaders.tables.cells import moment
 from afterrun.loaders.tables.damage import Places
 from afterrun.loaders.tables.reader import RowBlock, TableReader

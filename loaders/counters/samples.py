@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from afterrun.loaders.settingstree import Settings
+from afterrun.loaders.settings.tree import Settings
 
 
 def series_text(labels: Mapping[str, object]) -> str:

@@ -15,9 +15,9 @@ import polars as pl
 
 from afterrun.loaders.errors import UnreadableError
 from afterrun.loaders.limits import LENIENT_JSON, MAX_JSON_BYTES, check_size, decode_json
-from afterrun.loaders.personal import impersonal
 from afterrun.loaders.registry import Source
 from afterrun.loaders.schema import Batch
+from afterrun.loaders.settings.personal import impersonal
 from afterrun.loaders.traces.inflating import Blocks
 from afterrun.loaders.traces.lanes import host_lane
 from afterrun.loaders.traces.microseconds import MAX_NS

@@ -9,7 +9,7 @@ import polars as pl
 
 from afterrun.loaders.protowire import BYTES, VARINT, WireError, fields, signed, text
 from afterrun.loaders.schema import TEXT, Batch
-from afterrun.loaders.settingstree import Settings
+from afterrun.loaders.settings.tree import Settings
 from afterrun.loaders.tables.cells import SECOND_NS
 from afterrun.loaders.wandb.history import History
 from afterrun.loaders.wandb.log import BlockLog

@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 
 from afterrun.loaders.limits import MIB, check_columns
-from afterrun.loaders.personal import impersonal
 from afterrun.loaders.schema import TEXT
+from afterrun.loaders.settings.personal import impersonal
 from afterrun.loaders.wandb.records import items, key_name, timestamp_ns
 from afterrun.loaders.wandb.values import decoded, leaves, number_of
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import polars as pl
 
-from afterrun.loaders.assemble import Assembled, assemble
 from afterrun.loaders.discover import Found
-from afterrun.loaders.grouping import Member
 from afterrun.loaders.names import Name
-from afterrun.loaders.placing import Loaded
 from afterrun.loaders.registry import Loader, Source
+from afterrun.loaders.runs.assemble import Assembled, assemble
+from afterrun.loaders.runs.grouping import Member
+from afterrun.loaders.runs.placing import Loaded
 from afterrun.loaders.schema import Batch, conform
 
 S = 10**9

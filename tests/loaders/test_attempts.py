@@ -9,8 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afterrun.analyzer.inventory import inventory
-from afterrun.loaders.attempts import FileSpan, Place, Within, mark_superseded, place_files, restarts_within
 from afterrun.loaders.collect import collect
+from afterrun.loaders.runs.attempts import (
+    FileSpan,
+    Place,
+    Within,
+    mark_superseded,
+    place_files,
+    restarts_within,
+)
 
 S = 10**9
 FRAME = {

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from afterrun.loaders.discover import Found
-from afterrun.loaders.grouping import Group, group
 from afterrun.loaders.registry import Loader, Source
+from afterrun.loaders.runs.grouping import Group, group
 from afterrun.loaders.schema import Batch
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from afterrun.analyzer.inventory import inventory
 from afterrun.loaders.collect import collect
-from afterrun.loaders.jsonlines import JsonLines
+from afterrun.loaders.jsonlog.lines import JsonLines
 from tests.support.loading import CORPUS, Read, claimed, load_claimed, needs_corpus, write
 
 

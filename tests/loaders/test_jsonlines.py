@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from afterrun.loaders.jsonlines import (
+from afterrun.loaders.jsonlog.lines import (
     GIVE_UP_AFTER,
     MAX_LIST_VALUES,
     JsonBlock,

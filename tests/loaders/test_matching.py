@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from afterrun.loaders.matching import Curve, by_order, by_step
+from afterrun.loaders.joining.matching import Curve, by_order, by_step
 
 NAN = math.nan
 

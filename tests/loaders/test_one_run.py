@@ -9,10 +9,10 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afterrun.loaders.assemble import Assembled, assemble
-from afterrun.loaders.conflicts import Conflict, from_marks
+from afterrun.loaders.joining.conflicts import Conflict, from_marks
 from afterrun.loaders.names import Name
-from afterrun.loaders.placing import Loaded
+from afterrun.loaders.runs.assemble import Assembled, assemble
+from afterrun.loaders.runs.placing import Loaded
 from tests.support.sources import source_file
 
 LOSS = [2.34567, 1.98765, 1.54321, 1.23459, 1.11111, 0.98762]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from afterrun.loaders.personal import impersonal, is_personal
+from afterrun.loaders.settings.personal import impersonal, is_personal
 
 HOME, USERS = "/ho" + "me", "/Us" + "ers"
 

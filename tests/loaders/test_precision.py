@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from afterrun.loaders.precision import precision_of
+from afterrun.loaders.joining.precision import precision_of
 
 
 def test_the_most_decimals_and_digits_of_any_number_count() -> None:

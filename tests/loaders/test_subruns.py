@@ -11,9 +11,9 @@ import pytest
 from afterrun.loaders.collect import collect
 from afterrun.loaders.discover import Found
 from afterrun.loaders.errors import UnreadableError
-from afterrun.loaders.grouping import Group, Member
 from afterrun.loaders.reading import by_run, read
 from afterrun.loaders.registry import Loader, Source
+from afterrun.loaders.runs.grouping import Group, Member
 from afterrun.loaders.schema import Batch
 from tests.support.loading import write
 

@@ -12,7 +12,7 @@ import pytest
 from afterrun.loaders.collect import collect
 from afterrun.loaders.errors import UnreadableError
 from afterrun.loaders.formats.curves.wandb_files import WandbConfig, WandbMetadata, WandbSummary
-from afterrun.loaders.settingstree import MAX_VALUE_CHARACTERS, Settings
+from afterrun.loaders.settings.tree import MAX_VALUE_CHARACTERS, Settings
 from tests.support import wandb
 from tests.support.loading import Read, claimed, read, write
 

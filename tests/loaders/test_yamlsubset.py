@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from afterrun.loaders.yamlsubset import read_mapping
+from afterrun.loaders.settings.yamlsubset import read_mapping
 
 DUMPED = """\
 # a comment

@@ -8,9 +8,9 @@ from pathlib import Path
 import polars as pl
 
 from afterrun.loaders.discover import Found
-from afterrun.loaders.grouping import Member
-from afterrun.loaders.placing import Loaded
 from afterrun.loaders.registry import Loader, Source
+from afterrun.loaders.runs.grouping import Member
+from afterrun.loaders.runs.placing import Loaded
 from afterrun.loaders.schema import Batch, conform
 
 Rows = Sequence[tuple[str, int | None, float]]

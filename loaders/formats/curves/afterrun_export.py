@@ -1,7 +1,7 @@
 """Tables of our own: what ``afterrun export`` and ``afterrun report`` (``data/*.parquet``) wrote.
 
 They hold finished runs: names, attempts, ranks and superseded rows are taken as written, so that exports and
-reports can be merged. See ``afterrun.loaders.store`` for the files and ``afterrun.loaders.earlier`` for the runs.
+reports can be merged. See ``afterrun.loaders.store`` for the files and ``afterrun.loaders.runs.earlier`` for the runs.
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from afterrun.loaders.jsonlines import JsonLines
-from afterrun.loaders.jsonpeek import peek_rows
-from afterrun.loaders.jsontable import JsonTable
+from afterrun.loaders.jsonlog.lines import JsonLines
+from afterrun.loaders.jsonlog.peek import peek_rows
+from afterrun.loaders.jsonlog.table import JsonTable
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
 from afterrun.loaders.tables.axes import AxisRule

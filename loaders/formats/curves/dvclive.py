@@ -16,10 +16,10 @@ from afterrun.loaders.errors import LimitError
 from afterrun.loaders.limits import MAX_JSON_BYTES, check_size, decode_json
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
-from afterrun.loaders.settingstree import Settings
+from afterrun.loaders.settings.tree import Settings
+from afterrun.loaders.settings.yamlfiles import yaml_settings
 from afterrun.loaders.tables.delimited import peek
 from afterrun.loaders.tables.wide import load_wide
-from afterrun.loaders.yamlsettings import yaml_settings
 
 _FOLDERS = ("plots", "metrics")
 _AXES = ("step", "timestamp")

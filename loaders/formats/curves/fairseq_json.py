@@ -13,8 +13,8 @@ from pathlib import Path
 
 import polars as pl
 
-from afterrun.loaders.jsonlines import JsonBlock, JsonLosses, columns_of
-from afterrun.loaders.jsontable import JsonTable
+from afterrun.loaders.jsonlog.lines import JsonBlock, JsonLosses, columns_of
+from afterrun.loaders.jsonlog.table import JsonTable
 from afterrun.loaders.limits import LENIENT_JSON
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch

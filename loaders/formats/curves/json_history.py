@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 
 from afterrun.loaders.errors import LimitError, UnreadableError
-from afterrun.loaders.jsonlines import JsonBlock, JsonLosses, columns_of
-from afterrun.loaders.jsontable import JsonTable
+from afterrun.loaders.jsonlog.lines import JsonBlock, JsonLosses, columns_of
+from afterrun.loaders.jsonlog.table import JsonTable
 from afterrun.loaders.limits import LENIENT_JSON, MAX_JSON_BYTES, check_size, decode_json
 from afterrun.loaders.names import canonical
 from afterrun.loaders.registry import Loader, Source

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from afterrun.loaders.jsonlines import JsonLines
-from afterrun.loaders.jsonpeek import Peek, peek_rows
-from afterrun.loaders.jsontable import SPLIT_KEYS, JsonTable
+from afterrun.loaders.jsonlog.lines import JsonLines
+from afterrun.loaders.jsonlog.peek import Peek, peek_rows
+from afterrun.loaders.jsonlog.table import SPLIT_KEYS, JsonTable
 from afterrun.loaders.names import canonical
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch

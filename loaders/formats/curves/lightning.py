@@ -13,10 +13,10 @@ from pathlib import Path
 
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
+from afterrun.loaders.settings.yamlfiles import yaml_settings
 from afterrun.loaders.tables.axes import AxisRule
 from afterrun.loaders.tables.delimited import peek
 from afterrun.loaders.tables.wide import load_wide
-from afterrun.loaders.yamlsettings import yaml_settings
 
 _RULE = AxisRule(step=("step",), soft_step=(), epoch=("epoch",))
 _FORKED = re.compile(r"_(?:step|epoch)$")

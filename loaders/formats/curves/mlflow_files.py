@@ -20,7 +20,7 @@ import polars as pl
 from afterrun.loaders.mlflowruns import marks, times_ns
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
-from afterrun.loaders.settingstree import Settings
+from afterrun.loaders.settings.tree import Settings
 from afterrun.loaders.tables.cells import number
 from afterrun.loaders.tables.damage import Places
 from afterrun.loaders.tables.plain import plain_cells

@@ -18,7 +18,7 @@ import polars as pl
 from afterrun.loaders.mlflowruns import marks, times_ns
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
-from afterrun.loaders.settingstree import Settings
+from afterrun.loaders.settings.tree import Settings
 from afterrun.loaders.sqlite import ERRORS, Database, opened, tables
 
 CHUNK_ROWS = 50_000

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import polars as pl
 
-from afterrun.loaders.jsonlines import JsonBlock, JsonLines
-from afterrun.loaders.jsonpeek import peek_rows
-from afterrun.loaders.jsontable import JsonTable
+from afterrun.loaders.jsonlog.lines import JsonBlock, JsonLines
+from afterrun.loaders.jsonlog.peek import peek_rows
+from afterrun.loaders.jsonlog.table import JsonTable
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
 from afterrun.loaders.tables.axes import AxisColumns

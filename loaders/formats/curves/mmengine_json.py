@@ -16,9 +16,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from afterrun.loaders.jsonlines import JsonBlock, JsonLines
-from afterrun.loaders.jsonpeek import Peek, peek_rows
-from afterrun.loaders.jsontable import JsonTable, moved
+from afterrun.loaders.jsonlog.lines import JsonBlock, JsonLines
+from afterrun.loaders.jsonlog.peek import Peek, peek_rows
+from afterrun.loaders.jsonlog.table import JsonTable, moved
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
 from afterrun.loaders.tables.axes import AxisColumns

@@ -13,13 +13,13 @@ from pathlib import Path
 import polars as pl
 
 from afterrun.loaders.errors import LimitError
-from afterrun.loaders.jsonlines import JsonBlock, JsonLines
-from afterrun.loaders.jsonpeek import peek_rows
-from afterrun.loaders.jsontable import JsonTable
+from afterrun.loaders.jsonlog.lines import JsonBlock, JsonLines
+from afterrun.loaders.jsonlog.peek import peek_rows
+from afterrun.loaders.jsonlog.table import JsonTable
 from afterrun.loaders.limits import MAX_JSON_BYTES, check_size, decode_json
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
-from afterrun.loaders.settingstree import Settings
+from afterrun.loaders.settings.tree import Settings
 from afterrun.loaders.tables.axes import AxisRule
 from afterrun.loaders.tables.delimited import peek
 from afterrun.loaders.tables.wide import load_wide

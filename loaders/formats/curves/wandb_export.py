@@ -11,10 +11,10 @@ from pathlib import Path
 
 import polars as pl
 
-from afterrun.loaders.personal import is_personal
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
-from afterrun.loaders.settingstree import Settings
+from afterrun.loaders.settings.personal import is_personal
+from afterrun.loaders.settings.tree import Settings
 from afterrun.loaders.tables.axes import (
     SOFT_STEP_NAMES,
     AxisPlan,

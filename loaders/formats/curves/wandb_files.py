@@ -17,12 +17,12 @@ from afterrun.loaders.errors import UnreadableError
 from afterrun.loaders.limits import LENIENT_JSON, MAX_JSON_BYTES, MIB, check_size
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
-from afterrun.loaders.settingstree import Settings
+from afterrun.loaders.settings.tree import Settings
+from afterrun.loaders.settings.yamlsubset import read_mapping
 from afterrun.loaders.tables.cells import moment
 from afterrun.loaders.tables.textblocks import decode, decode_head
 from afterrun.loaders.wandb.machine import environment, environment_in_config
 from afterrun.loaders.wandb.values import INTERNAL, Skipped, leaves, media_type
-from afterrun.loaders.yamlsubset import read_mapping
 
 MAX_YAML_BYTES = 16 * MIB
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
-from afterrun.loaders.settingstree import Settings
+from afterrun.loaders.settings.tree import Settings
 from afterrun.loaders.tables.textblocks import decode, decode_head, split_lines, text_blocks
 
 TITLE = "DeepSpeed Flops Profiler"

@@ -16,9 +16,9 @@ from tempfile import TemporaryDirectory
 
 from afterrun.loaders.errors import UnreadableError
 from afterrun.loaders.formats.traces.nsys_sqlite import load_sqlite
-from afterrun.loaders.personal import impersonal
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
+from afterrun.loaders.settings.personal import impersonal
 
 EXPORT_TIMEOUT_S = 600
 

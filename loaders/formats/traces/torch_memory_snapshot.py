@@ -14,7 +14,7 @@ from afterrun.loaders.errors import UnreadableError
 from afterrun.loaders.limits import GIB, check_size
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
-from afterrun.loaders.settingstree import Settings
+from afterrun.loaders.settings.tree import Settings
 from afterrun.loaders.traces.plainpickle import load_plain
 
 MAX_BYTES = 1 * GIB

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from afterrun.loaders.personal import impersonal
+from afterrun.loaders.settings.personal import impersonal
 
 _FLAGS = ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules")
 _VERSIONS = ("cuda_runtime_version", "cuda_driver_version", "hip_runtime_version", "hip_driver_version")

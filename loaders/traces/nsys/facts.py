@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from afterrun.loaders.personal import impersonal
+from afterrun.loaders.settings.personal import impersonal
 from afterrun.loaders.traces.lanes import EPOCH_FLOOR_NS
 from afterrun.loaders.traces.nsys.store import Store
 from afterrun.loaders.traces.nsys.timing import MAX_DEVICE, TIME_LIMIT_NS

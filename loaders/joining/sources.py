@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from afterrun.loaders.attempts import mark_superseded
-from afterrun.loaders.conflicts import Conflict
-from afterrun.loaders.contest import Contest, contests, exceptions
-from afterrun.loaders.matching import MIN_DIGITS_ORDER, Curve, Match, by_order, by_step
+from afterrun.loaders.joining.axes import Link, fill_axes
+from afterrun.loaders.joining.conflicts import Conflict
+from afterrun.loaders.joining.contest import Contest, contests, exceptions
+from afterrun.loaders.joining.matching import MIN_DIGITS_ORDER, Curve, Match, by_order, by_step
+from afterrun.loaders.joining.told import Told, groups, pairs
 from afterrun.loaders.names import Name
-from afterrun.loaders.placing import Loaded, few
-from afterrun.loaders.steps import Link, fill_axes
-from afterrun.loaders.told import Told, groups, pairs
+from afterrun.loaders.runs.attempts import mark_superseded
+from afterrun.loaders.runs.placing import Loaded, few
 
 MIN_PROOF_VALUES = 3
 """Two files are of one training where so many different values of a loss or score agree."""

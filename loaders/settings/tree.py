@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import polars as pl
 
 from afterrun.loaders.limits import MAX_JSON_DEPTH
-from afterrun.loaders.personal import impersonal, is_personal
+from afterrun.loaders.settings.personal import impersonal, is_personal
 
 MAX_VALUE_CHARACTERS = 10_000
 """Longer texts and lists are cut: a setting that long is data."""

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 from afterrun.loaders.discover import Found
 from afterrun.loaders.events.name import Writer, writer_of
-from afterrun.loaders.streams import stream_of
-from afterrun.loaders.tagreading import SPLIT_WORDS
+from afterrun.loaders.naming.reading import SPLIT_WORDS
+from afterrun.loaders.runs.streams import stream_of
 
 SPLIT_FOLDERS = frozenset({"train", "training", "val", "valid", "validation", "eval", "evaluation", "test"})
 CHECKPOINT = re.compile(r"^checkpoint-\d+$")

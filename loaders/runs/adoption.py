@@ -9,10 +9,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from afterrun.loaders.assemble import same_curves
-from afterrun.loaders.grouping import Group
 from afterrun.loaders.names import Name
-from afterrun.loaders.placing import Loaded
+from afterrun.loaders.runs.assemble import same_curves
+from afterrun.loaders.runs.grouping import Group
+from afterrun.loaders.runs.placing import Loaded
 
 TEXT = "text-log"
 ABOVE = "a text log above it holds the same curve"

@@ -1,6 +1,6 @@
 """Whether two curves hold the same values, point by point: at the same steps, or in the same order.
 
-Two numbers are the same where they differ by no more than the rounding of both (``afterrun.loaders.precision``).
+Two numbers are the same where they differ by no more than the rounding of both (``afterrun.loaders.joining.precision``).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from afterrun.loaders.precision import Floats, Precision, precision_of
+from afterrun.loaders.joining.precision import Floats, Precision, precision_of
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from afterrun.loaders.conflicts import Conflict
-from afterrun.loaders.matching import AGREE_SHARE, Curve, Match, by_step
-from afterrun.loaders.told import Told, pairs
+from afterrun.loaders.joining.conflicts import Conflict
+from afterrun.loaders.joining.matching import AGREE_SHARE, Curve, Match, by_step
+from afterrun.loaders.joining.told import Told, pairs
 
 MIN_STEPS = 3
 """A conflict needs so many shared steps, ..."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from afterrun.loaders.matching import Curve
+from afterrun.loaders.joining.matching import Curve
 from afterrun.loaders.names import SPLIT_WORDS, Name, canonical, words_of
 
 MAX_COMPARED = 40

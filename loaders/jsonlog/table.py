@@ -12,10 +12,10 @@ from dataclasses import astuple, dataclass, replace
 import numpy as np
 import polars as pl
 
-from afterrun.loaders.jsonlines import JsonBlock, JsonLosses
+from afterrun.loaders.jsonlog.lines import JsonBlock, JsonLosses
 from afterrun.loaders.names import SPLIT_WORDS
 from afterrun.loaders.schema import Batch
-from afterrun.loaders.settingstree import Settings
+from afterrun.loaders.settings.tree import Settings
 from afterrun.loaders.tables.axes import (
     AxisColumns,
     AxisPlan,

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from afterrun.loaders.cycles import (
+from afterrun.loaders.names import Name, canonical
+from afterrun.loaders.runs.cycles import (
     Curve,
     Floats,
     Ints,
@@ -24,7 +25,6 @@ from afterrun.loaders.cycles import (
     pauses,
     within_epochs,
 )
-from afterrun.loaders.names import Name, canonical
 
 MIN_REWALK_ROWS = 2
 """A counter that falls back must walk at least so many old steps again to be a restart and not a re-log."""
@@ -162,7 +162,7 @@ def restarts_within(rows: pl.DataFrame) -> Within:
 
     A fall of one tag's step is a restart when the tag then walks steps again that it had logged; single
     re-logged or out-of-order rows are not. A counter of batches falls at every epoch: see
-    ``afterrun.loaders.cycles`` for how the two are told apart. Falls of several tags near each other are one
+    ``afterrun.loaders.runs.cycles`` for how the two are told apart. Falls of several tags near each other are one
     restart. Axis tags do not fall: rows of several counters meet in them.
     """
     names = {str(t): canonical(str(t)) for t in rows["tag"].unique().cast(pl.String)}

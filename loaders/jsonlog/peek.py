@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from afterrun.loaders.jsonlines import JsonLosses, flatten
+from afterrun.loaders.jsonlog.lines import JsonLosses, flatten
 from afterrun.loaders.limits import LENIENT_JSON
 from afterrun.loaders.registry import HEAD_BYTES
 from afterrun.loaders.tables.cells import is_nothing, number

@@ -12,10 +12,10 @@ from typing import get_args
 
 import polars as pl
 
-from afterrun.loaders.assemble import Assembled
-from afterrun.loaders.grouping import Group
 from afterrun.loaders.names import Name, Split
-from afterrun.loaders.placing import Loaded
+from afterrun.loaders.runs.assemble import Assembled
+from afterrun.loaders.runs.grouping import Group
+from afterrun.loaders.runs.placing import Loaded
 from afterrun.loaders.schema import REQUIRED, SCHEMAS, Outcome, Status, Tables
 
 

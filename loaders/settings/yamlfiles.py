@@ -5,9 +5,9 @@ from __future__ import annotations
 from afterrun.loaders.limits import MIB, check_size
 from afterrun.loaders.registry import Source
 from afterrun.loaders.schema import Batch
-from afterrun.loaders.settingstree import Settings
+from afterrun.loaders.settings.tree import Settings
+from afterrun.loaders.settings.yamlsubset import read_mapping
 from afterrun.loaders.tables.textblocks import decode
-from afterrun.loaders.yamlsubset import read_mapping
 
 MAX_YAML_BYTES = 16 * MIB
 NAMED = 5

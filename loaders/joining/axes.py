@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from afterrun.loaders.matching import Curve, Ints, Match
+from afterrun.loaders.joining.matching import Curve, Ints, Match
 
 _LENT = ("epoch", "tokens", "wall_ns")
 

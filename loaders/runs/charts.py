@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import polars as pl
 
-from afterrun.loaders.matching import AGREE_SHARE, Curve, by_step
-from afterrun.loaders.placing import Loaded
+from afterrun.loaders.joining.matching import AGREE_SHARE, Curve, by_step
+from afterrun.loaders.runs.placing import Loaded
 
 CHARTS = frozenset({"wandb-panel-csv"})
 """Formats whose runs have nothing but the name that is shown."""

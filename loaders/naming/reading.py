@@ -13,7 +13,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Literal
 
-from afterrun.loaders.metrictable import PARTS, Metric, Spelt, divided, spelt
+from afterrun.loaders.naming.table import PARTS, Metric, Spelt, divided, spelt
 
 Split = Literal["train", "val", "test", "none"]
 Telling = Literal["", "folder", "number", "word"]

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from afterrun.loaders.attempts import Place
-from afterrun.loaders.conflicts import to_marks
-from afterrun.loaders.joining import Joined, join_sources
-from afterrun.loaders.machine import device_name, devices
+from afterrun.loaders.joining.conflicts import to_marks
+from afterrun.loaders.joining.sources import Joined, join_sources
 from afterrun.loaders.names import Name, resolve
-from afterrun.loaders.parameters import without_repeats
-from afterrun.loaders.placing import (
+from afterrun.loaders.runs.attempts import Place
+from afterrun.loaders.runs.machine import device_name, devices
+from afterrun.loaders.runs.parameters import without_repeats
+from afterrun.loaders.runs.placing import (
     Loaded,
     number_attempts,
     place_all,

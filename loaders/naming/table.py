@@ -51,7 +51,7 @@ class Spelt(NamedTuple):
 
 def _read_table() -> tuple[Metric, ...]:
     """The rows of ``names.toml``, in its order."""
-    table = tomllib.loads(files("afterrun.loaders").joinpath("names.toml").read_text("utf-8"))
+    table = tomllib.loads(files("afterrun.loaders.naming").joinpath("names.toml").read_text("utf-8"))
     return tuple(
         Metric(
             name=name,

@@ -1,0 +1,1 @@
+"""JSON lines, from bytes to long rows."""
