@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from afterrun.analyzer.finding import Finding
+from afterrun.analyzer.layers.layers import Layer, layers_of
 from afterrun.analyzer.series import Better, Series, build_series
 from afterrun.analyzer.trace.trace import Trace
 from afterrun.loaders.names import Name, direction, metric_of
@@ -137,6 +138,11 @@ class RunView:
     def grad_norm(self) -> Series | None:
         """The total gradient norm."""
         return self.pick("grad_norm", "train", "none")
+
+    @cached_property
+    def layers(self) -> tuple[Layer, ...]:
+        """Gradients, weights and activations by layer, from histograms and from scalars a layer."""
+        return layers_of(self.tables.histograms, self.lead)
 
     @cached_property
     def pairs(self) -> tuple[Pair, ...]:

@@ -12,6 +12,8 @@ from afterrun.loaders.names import resolve
 from afterrun.loaders.schema import SCHEMAS, Tables
 
 Curve = tuple[Sequence[float] | np.ndarray, Sequence[float] | np.ndarray]
+Buckets = tuple[int, Sequence[float], Sequence[float]]
+"""Step, edges and counts of one histogram."""
 
 
 def make_tables(
@@ -24,6 +26,7 @@ def make_tables(
     devices: int | None = None,
     outcome: str = "unknown",
     params: Mapping[str, str] | None = None,
+    histograms: Mapping[str, Sequence[Buckets]] | None = None,
 ) -> Tables:
     """Tables of one run from ``{tag: (steps, values)}``; every tag in write order of its own."""
     names = resolve({tag: len(v) for tag, (_, v) in curves.items()})
@@ -96,7 +99,32 @@ def make_tables(
         },
         schema=SCHEMAS["sources"],
     )
-    return Tables(metrics=pl.concat(frames), runs=runs, params=param_frame, sources=sources).validate()
+    metrics = pl.concat(frames) if frames else pl.DataFrame(schema=SCHEMAS["metrics"])
+    return Tables(
+        metrics=metrics,
+        histograms=histogram_rows(run, histograms or {}),
+        runs=runs,
+        params=param_frame,
+        sources=sources,
+    ).validate()
+
+
+def histogram_rows(run: str, histograms: Mapping[str, Sequence[Buckets]]) -> pl.DataFrame:
+    """Rows of ``histograms`` from ``{tag: [(step, edges, counts)]}``."""
+    rows = [
+        {
+            "run": run,
+            "source": "made",
+            "attempt": 1,
+            "tag": tag,
+            "step": step,
+            "edges": [float(e) for e in edges],
+            "counts": [float(c) for c in counts],
+        }
+        for tag, told in histograms.items()
+        for step, edges, counts in told
+    ]
+    return pl.DataFrame(rows, schema=SCHEMAS["histograms"])
 
 
 def make_view(curves: Mapping[str, Curve], **options: object) -> RunView:
