@@ -28,7 +28,7 @@ class PoorInit(Pass):
     about: ClassVar[str] = "gradients"
     needs: ClassVar[tuple[str, ...]] = ("histograms",)
     explain: ClassVar[Explanation] = Explanation(
-        meaning="The weights the run began with make learning slow: a layer of zeros passes nothing on, and layers whose gradients differ by orders of magnitude cannot share one learning rate.",
+        meaning="The run began with weights that slow learning down: a layer of zeros passes nothing on, and layers whose gradients differ by orders of magnitude cannot share one learning rate.",
         rule="In the first histograms: a layer's weights are all zero and its gradients stay zero for early_histograms histograms (confirmed); or the gradients of the layers "
         "are more than spread_ratio apart (root mean square, smallest to largest) while the training loss falls by less than start_pct in the first tenth of the run (possible).",
         abstains="Without histograms of weights or gradients in at least two layers.",
