@@ -33,6 +33,7 @@ UNCHECKED = "too large to be checked for damage before reading"
 
 PRAGMAS = ("trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0", "query_only=ON")
 _ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
+_IMMUTABLE = "mode=ro&immutable=1"
 _UNWRITTEN = ("-wal", "-journal")
 _LOG_SEEN_BYTES = 4 * MIB
 _CHECK_CACHE_KIB = 16_384
@@ -93,12 +94,14 @@ def opened(path: Path, *, check: bool = True) -> Iterator[Database]:
         notes: list[str] = []
         target = path
         if beside:
-            target = Path(scratch) / path.name
-            for file in (path, *beside):
-                shutil.copyfile(file, Path(scratch) / file.name)
-            notes.append(f"read with the changes in {', '.join(p.name for p in beside)}, from a copy")
+            names = ", ".join(p.name for p in beside)
+            try:
+                target = _merged(path, beside, Path(scratch))
+                notes.append(f"read with the changes in {names}, from a copy")
+            except ERRORS as error:
+                notes.append(f"read without the changes in {names}, which SQLite cannot apply: {error}")
         try:
-            connection = _connect(target, immutable=not beside)
+            connection = _connect(target, immutable=True)
         except ERRORS as error:
             raise UnreadableError(f"{path.name}: SQLite cannot open it: {error}") from error
         with closing(connection):
@@ -110,8 +113,23 @@ def opened(path: Path, *, check: bool = True) -> Iterator[Database]:
             if problem:
                 notes.append(damage_note(problem))
             connection.set_authorizer(_reads_only)
-            uri = _uri(target, "mode=ro" if beside else "mode=ro&immutable=1")
-            yield Database(connection, uri, bool(problem), tuple(notes))
+            yield Database(connection, _uri(target, _IMMUTABLE), bool(problem), tuple(notes))
+
+
+def _merged(path: Path, beside: Sequence[Path], scratch: Path) -> Path:
+    """A copy of the file into which the changes that lie beside it are written; raises one of ``ERRORS``.
+
+    One plain file is left: a write-ahead log is read through a shared map, which two SQLite libraries in one
+    process (Python's and the Arrow driver's) take from under each other, and the process dies of it.
+    """
+    for file in (path, *beside):
+        shutil.copyfile(file, scratch / file.name)
+    target = scratch / path.name
+    with closing(_connect(target, immutable=False)) as connection:
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()  # rolls a hot journal back
+        connection.execute("PRAGMA query_only=OFF")
+        connection.execute("PRAGMA journal_mode=DELETE").fetchone()
+    return target
 
 
 class SideCheck:
@@ -165,7 +183,7 @@ def _uri(path: Path, mode: str) -> str:
 
 
 def _connect(path: Path, *, immutable: bool) -> sqlite3.Connection:
-    connection = sqlite3.connect(_uri(path, "mode=ro&immutable=1" if immutable else "mode=rw"), uri=True)
+    connection = sqlite3.connect(_uri(path, _IMMUTABLE if immutable else "mode=rw"), uri=True)
     connection.text_factory = lambda data: data.decode("utf-8", "replace")
     for pragma in PRAGMAS:
         connection.execute(f"PRAGMA {pragma}")
