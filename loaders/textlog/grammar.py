@@ -48,10 +48,11 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One metric of a line."""
+    """One metric of a line. ``named_by``: slots of the numbers within its tag (``mean 100 episode reward``)."""
 
     tag: str
     number: Number
+    named_by: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +146,10 @@ class Skeleton:
         if text == NUM:
             return Number(self.slot(match.start(group)), scale=scale)
         return Number(constant=float(text))
+
+    def slots(self, begin: int, end: int) -> tuple[int, ...]:
+        """The slots of all numbers in a stretch of the text."""
+        return tuple(range(self.slot(begin), self.slot(end)))
 
     def part(self, begin: int, end: int | None = None) -> Skeleton:
         """A stretch of the text as a skeleton of its own."""

@@ -97,7 +97,8 @@ class _Plans:
 class TextLogReader:
     """Reads the blocks of one file once. ``damage`` is that of the blocks.
 
-    ``metric_lines`` and ``failures`` count what was found so far, of messages those that no person wrote;
+    ``metric_lines`` (``sure_lines``: in the words of a trainer) and ``failures`` count what was found so far, of
+    messages those that no person wrote;
     ``unfinished`` the drawings of progress bars on their way, which count only (``drawings``) where no bar of the
     first part of the file came to its end.
     """
@@ -106,6 +107,7 @@ class TextLogReader:
     damage: Damage = field(default_factory=Damage)
     drawings: bool = False
     metric_lines: int = 0
+    sure_lines: int = 0
     failures: int = 0
     unfinished: int = 0
     _planner: Planner = field(default_factory=Planner)
@@ -138,6 +140,7 @@ class TextLogReader:
             again = TextLogReader(chain(first, blocks), self.damage, drawings=True)
             yield from again.batches()
             self.metric_lines, self.failures = again.metric_lines, again.failures
+            self.sure_lines = again.sure_lines
             return
         yield from self._release(parts)
         del first, parts
@@ -245,6 +248,7 @@ class TextLogReader:
         first = rows.first_of_event()
         self.metric_lines += len(first)
         at = rows.event[first]
+        self.sure_lines += int(np.count_nonzero(~(part.events.doubtful | part.events.generic)[at]))
         steps = np.where(part.events.doubtful[at], part.events.step[at], rows.steps()[first])
         progress = Progress(part.events.lines[at], steps)
         marks = self._marks.find(part.lines, part.suspicious, part.tracebacks, part.notices, progress)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from afterrun.loaders.textlog.events import Bools, Events, Floats, Group, evaluate
+from afterrun.loaders.textlog.grammar import Field
 from afterrun.loaders.textlog.moments import NO_TIME
-from afterrun.loaders.textlog.tokens import Ints, Lines
+from afterrun.loaders.textlog.tokens import NUM, Ints, Lines
 
 Codes = NDArray[np.int32]
 
@@ -56,10 +59,10 @@ class Tags:
 
     codes: dict[str, int] = field(default_factory=dict)
 
-    def code(self, tag: str) -> int | None:
-        """The number of a tag; None where there are too many."""
-        known = self.codes.get(tag)
-        if known is None and len(self.codes) < MAX_TAGS:
+    def code(self, tag: str) -> int:
+        """The number of a tag; -1 where there are too many."""
+        known = self.codes.get(tag, -1)
+        if known < 0 and len(self.codes) < MAX_TAGS:
             known = self.codes[tag] = len(self.codes)
         return known
 
@@ -88,20 +91,34 @@ def _of_group(
     lines: Lines, events: Events, group: Group, mine: Ints, tags: Tags
 ) -> tuple[Codes, Floats, Ints]:
     """Tag, value and event of the rows of one group, event by event."""
-    fields = [(tags.code(f.tag), f.number) for f in group.reading.record.fields]
-    fields = [(code, number) for code, number in fields if code is not None]
+    fields = group.reading.record.fields
     values = np.empty((len(mine), len(fields)))
-    kept = np.empty(values.shape, np.bool_)
-    for i, (_, number) in enumerate(fields):
-        values[:, i] = evaluate(lines, group.lines, number)
-        kept[:, i] = True if number.slot is None else ~np.isnan(values[:, i])
-    codes = np.array([code for code, _ in fields], np.int32)
-    kept &= events.alive[mine][:, None]
-    tag = np.broadcast_to(codes, values.shape)
+    codes = np.empty(values.shape, np.int32)
+    for i, field_ in enumerate(fields):
+        values[:, i] = evaluate(lines, group.lines, field_.number)
+        codes[:, i] = _tag_codes(lines, group.lines, field_, tags)
+    spelled = np.array([f.number.slot is None for f in fields])
+    kept = (spelled | ~np.isnan(values)) & (codes >= 0) & events.alive[mine][:, None]
     event = np.broadcast_to(mine[:, None], values.shape)
     if kept.all():
-        return tag.ravel(), values.ravel(), event.ravel()
-    return tag[kept], values[kept], event[kept]
+        return codes.ravel(), values.ravel(), event.ravel()
+    return codes[kept], values[kept], event[kept]
+
+
+def _tag_codes(lines: Lines, of_group: Ints, field_: Field, tags: Tags) -> Codes | int:
+    """The number of the tag, -1 where there are too many; for each line where numbers in it tell tags apart."""
+    if not field_.named_by:
+        return tags.code(field_.tag)
+    numbers = np.stack([lines.column(of_group, slot) for slot in field_.named_by], axis=1)
+    names, inverse = np.unique(numbers, axis=0, return_inverse=True)
+    codes = [tags.code(_spelled(field_.tag, name)) for name in names.tolist()]
+    return np.array(codes, np.int32)[inverse.ravel()]
+
+
+def _spelled(tag: str, numbers: Sequence[float]) -> str:
+    parts = tag.split(NUM)
+    told = [f"{n:.15g}" for n in numbers]
+    return "".join(chain.from_iterable(zip(parts, [*told, ""], strict=True)))
 
 
 def to_frame(rows: Rows, tags: Tags, first_seq: int) -> pl.DataFrame:

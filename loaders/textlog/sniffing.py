@@ -23,6 +23,9 @@ SLICES = 5
 MIN_LINES = 3
 """Metric lines from which a file is a log."""
 
+MIN_SURE_LINES = 2
+"""The same of lines in the words of a trainer: a training of two epochs may print no more."""
+
 _NO_LOGS = (
     ".py", ".pyi", ".ipynb", ".sh", ".bash", ".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".js", ".ts", ".jsx", ".css", ".html", ".htm",
     ".go", ".rs", ".java", ".jl", ".lua", ".r", ".m", ".sql", ".md", ".rst", ".tex", ".bib", ".adoc", ".yaml", ".yml", ".toml", ".cfg", ".ini",
@@ -94,11 +97,12 @@ def speaks(data: bytes) -> bool:
     if encoding.startswith("utf-16"):
         data = data.decode(encoding, "replace").encode("utf-8", "replace")
     hints = sum(1 for _ in islice(_METRIC_HINT.finditer(data), MIN_LINES))
-    if hints < MIN_LINES and not _FAILURE_HINT.search(data):
+    if hints < MIN_SURE_LINES and not _FAILURE_HINT.search(data):
         return False
     damage = Damage()
     reader = TextLogReader([clean(data.removeprefix(codecs.BOM_UTF8), 1, damage)], damage)
     for _ in reader.batches():
         pass
     drawn = reader.unfinished if reader.metric_lines else 0
-    return reader.metric_lines + drawn >= MIN_LINES or reader.failures > 0
+    metrics = reader.metric_lines + drawn >= MIN_LINES or reader.sure_lines >= MIN_SURE_LINES
+    return metrics or reader.failures > 0

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from afterrun.cli import run
+from tests.support.nsys import steady
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -150,6 +151,22 @@ def test_inspect_table(call: Call, broken: Path) -> None:
     assert code == 0
     assert "20 NaN" in out
     assert "keras-csv" in out
+
+
+def test_inspect_table_of_counters_and_devices(call: Call, tmp_path: Path) -> None:
+    rows = "".join(
+        f"2026/01/01 00:00:{i:02d}.000, 1, {40 + i} %, 3000 MiB, 120.0 MiB\n" for i in range(0, 50, 10)
+    )
+    head = "timestamp, index, utilization.gpu [%], memory.total [MiB], memory.used [MiB]\n"
+    (tmp_path / "smi.csv").write_text(head + rows)
+    steady(5, dur=80, gap=20).write(tmp_path / "trace.sqlite")
+    code, out, _ = call("inspect", tmp_path)
+    lines = [line.split() for line in out.splitlines()]
+    assert code == 0
+    assert ["gpu_util_pct", "1", "5", "60", "%", "80", "%"] in lines
+    assert ["mem_used_bytes", "1", "5", "120", "MiB", "120", "MiB"] in lines
+    # 5 kernels of 80 ns, 20 ns apart: 400 of 480 ns
+    assert ["GPU", "0", "5", "480", "ns", "83", "%", "17", "%", "20", "ns"] in lines
 
 
 def test_names_are_shown_as_they_are(call: Call, tmp_path: Path) -> None:

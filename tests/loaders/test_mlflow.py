@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from afterrun.analyzer.inventory import inventory
@@ -369,3 +370,37 @@ def sound(path: Path) -> bool:
             return bool(connection.execute("PRAGMA quick_check(1)").fetchone() == (b"ok",))
         except (sqlite3.Error, ValueError):
             return False
+
+
+# -- the machine -------------------------------------------------------------------------------------
+
+SYSTEM = {
+    "system/gpu_1_utilization_percentage": (97.5, (1, "", "gpu_util_pct", 97.5)),
+    "system/gpu_1_memory_usage_megabytes": (1500.0, (1, "", "mem_used_bytes", 1.5e9)),
+    "system/node-2/cpu_utilization_percentage": (12.0, (None, "node-2", "cpu_pct", 12.0)),
+    "system/network_receive_megabytes": (2.5, (None, "", "net_received_bytes", 2.5e6)),
+}
+
+
+def samples(root: Path) -> set[tuple[object, ...]]:
+    found = collect([root]).tables.samples
+    columns = ("device", "host", "counter", "value")
+    return set(found.with_columns(pl.col("host", "counter").cast(pl.String)).select(columns).rows())
+
+
+def tags(root: Path) -> set[str]:
+    return {m["tag"] for run in runs(root).values() for m in run["metrics"]}
+
+
+def test_metrics_of_the_machine_are_samples_of_the_file_store(tmp_path: Path) -> None:
+    machine = {f"metrics__{name.replace('/', '__')}": points([value]) for name, (value, _) in SYSTEM.items()}
+    root = store(tmp_path, metrics__loss=points([0.5]), metrics__system__our_own=points([3]), **machine)
+    assert samples(root) == {told for _, told in SYSTEM.values()}
+    assert tags(root) == {"loss", "system/our_own"}
+
+
+def test_metrics_of_the_machine_are_samples_of_the_database(tmp_path: Path) -> None:
+    rows = [row(A, 1, 0.5), *(row(A, 7, value, key=name) for name, (value, _) in SYSTEM.items())]
+    root = database(tmp_path / "mlflow.db", rows)
+    assert samples(root) == {told for _, told in SYSTEM.values()}
+    assert tags(root) == {"loss"}

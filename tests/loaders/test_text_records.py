@@ -194,3 +194,22 @@ def test_an_evaluation_after_the_training_is_no_epoch_of_it(tmp_path: Path) -> N
     found = log(tmp_path, text + "10/10 [==] - 0s 2ms/step - loss: 9.75\n")
     assert found.points("loss") == [(1, 3.5), (2, 2.5), (3, 1.5)]
     assert any("1 bar of an evaluation" in n for n in found.notes)
+
+
+def test_a_number_within_a_name_belongs_to_it(tmp_path: Path) -> None:
+    tables = "".join(
+        f"{RULE}| total_timesteps         | {100 * i}  |\n| mean {last} episode reward | {i}.5 |\n{RULE}"
+        for i, last in ((1, 100), (2, 100), (3, 50), (4, 100))
+    )
+    found = log(tmp_path, tables)
+    assert found.points("mean 100 episode reward") == [(100, 1.5), (200, 2.5), (400, 4.5)]
+    assert found.points("mean 50 episode reward") == [(300, 3.5)]
+
+
+def test_two_records_in_the_words_of_a_trainer_are_a_log(tmp_path: Path) -> None:
+    found = log(
+        tmp_path, "".join(f"{{'loss': {2 - e}.5, 'top 5 acc': 0.{e}, 'epoch': {e}}}\n" for e in (1, 2))
+    )
+    assert found.values("loss") == [1.5, 0.5]
+    assert found.values("top 5 acc") == [0.1, 0.2]
+    assert claimed(write(tmp_path, "epoch 1 loss 1.5\nepoch 2 loss 0.5\n", "prose.log")) is None

@@ -17,7 +17,8 @@ from pathlib import Path
 
 import polars as pl
 
-from afterrun.loaders.mlflowruns import marks, times_ns
+from afterrun.loaders.mlflow.machine import split
+from afterrun.loaders.mlflow.runs import marks, times_ns
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
 from afterrun.loaders.settings.tree import Settings
@@ -170,7 +171,7 @@ def _metric(source: Source, place: _Place) -> Iterator[Batch]:
         if known:
             cells = _unknown(cells, known, book)
         if len(cells):
-            yield Batch(frames={"metrics": _frame(cells, place.name, book)})
+            yield Batch(frames=split(_frame(cells, place.name, book)))
     damaged = book.bad.count + (book.half_line is not None)
     notes = tuple(book.notes(source.name, run or ""))
     if not book.rows and not damaged:

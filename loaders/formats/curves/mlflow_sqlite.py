@@ -15,7 +15,8 @@ from pathlib import Path
 
 import polars as pl
 
-from afterrun.loaders.mlflowruns import marks, times_ns
+from afterrun.loaders.mlflow.machine import split
+from afterrun.loaders.mlflow.runs import marks, times_ns
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
 from afterrun.loaders.settings.tree import Settings
@@ -169,7 +170,7 @@ class _Reader:
                 }
             )
             run.rows += len(mine)
-            yield Batch(frames={"metrics": frame}, subrun=run.name)
+            yield Batch(frames=split(frame), subrun=run.name)
 
 
 def _unbounded(value: float) -> float:

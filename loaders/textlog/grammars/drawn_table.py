@@ -51,15 +51,19 @@ class DrawnTable(Grammar):
         """One record a table."""
         if not line.text.startswith("---"):
             return
-        fields, section = [], ""
+        fields: list[Field] = []
+        section, of_section = "", tuple[int, ...]()
         for found in _CELLS.finditer(line.text):
             key = found["key"].strip()
             if not found["value"]:
                 section = key.rstrip("/") + "/" if key else ""
+                of_section = line.slots(*found.span("key"))
             elif key and _VALUE.fullmatch(found["value"]):
                 number = line.number(found, "value")
                 if number is not None:
-                    fields.append(Field(section + key, number))
+                    fields.append(
+                        Field(section + key, number, (*of_section, *line.slots(*found.span("key"))))
+                    )
         closed = line.text.endswith("---")
         step = _step(fields, (*_TIMESTEPS, *_UPDATES) if closed else _TIMESTEPS)
         if len(fields) > 1 and (step is not None or closed):

@@ -16,7 +16,7 @@ from afterrun.loaders.textlog.tokens import NUM
 
 _DICT = re.compile(r"\{ ?['\"][^{}]*\}")
 _ITEM = re.compile(
-    rf"(?P<q>['\"])(?P<key>[^'\"{NUM}]+)(?P=q) ?: (?P<v>['\"]?)(?P<value>{NUM}|{NAN_WORD})(?P=v)(?=[,}} ])",
+    rf"(?P<q>['\"])(?P<key>[^'\"]+)(?P=q) ?: (?P<v>['\"]?)(?P<value>{NUM}|{NAN_WORD})(?P=v)(?=[,}} ])",
     re.IGNORECASE,
 )
 _STEPS = ("global_step", "num_updates", "step", "iter", "iteration")
@@ -41,7 +41,7 @@ class EmbeddedDict(Grammar):
         for found in _DICT.finditer(line.text):
             part = line.part(found.start(), found.end())
             items = {
-                m["key"]: number
+                m["key"]: Field(m["key"], number, part.slots(*m.span("key")))
                 for m in _ITEM.finditer(part.text)
                 if (number := part.number(m, "value")) is not None
             }
@@ -49,13 +49,13 @@ class EmbeddedDict(Grammar):
                 yield _record(items)
 
 
-def _is_metrics(items: dict[str, Number]) -> bool:
+def _is_metrics(items: dict[str, Field]) -> bool:
     placed = any(key in items for key in (*_STEPS, *_EPOCHS))
     return len(items) > placed and (placed or any(canonical(k).kind in _TELLING for k in items))
 
 
-def _record(items: dict[str, Number]) -> Record:
-    bare = {_SPLIT.sub("", key): number for key, number in items.items() if number.slot is not None}
+def _record(items: dict[str, Field]) -> Record:
+    bare = {_SPLIT.sub("", key): f.number for key, f in items.items() if f.number.slot is not None}
 
     def first(names: tuple[str, ...]) -> Number | None:
         return next((bare[n] for n in names if n in bare), None)
@@ -66,7 +66,7 @@ def _record(items: dict[str, Number]) -> Record:
     final = "train_runtime" in items and "loss" not in items
     notice = ("finish", "the trainer printed its final record") if final else None
     return Record(
-        fields=tuple(Field(key, number) for key, number in items.items()),
-        axes=Axes(step=first(_STEPS), epoch=epoch, tokens=first(_TOKENS)),
+        fields=tuple(items.values()),
+        axes=Axes(step=first(_STEPS), epoch=epoch.number if epoch else None, tokens=first(_TOKENS)),
         notice=notice,
     )
