@@ -193,7 +193,7 @@ def _run_row(run: str, files: Sequence[Loaded], tables: Tables) -> pl.DataFrame:
         "outcome": _outcome(tables),
         "world_size": ranks if ranks > 1 else None,
         "device_name": device_name(tables.params),
-        "devices": devices(tables.params),
+        "devices": devices(tables),
     }
     return pl.DataFrame([row], schema=SCHEMAS["runs"])
 
