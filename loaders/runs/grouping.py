@@ -25,6 +25,8 @@ WANDB_FOLDERS = ("files", "logs")
 """Below the folder of a W&B run; a failure stands in the client's ``logs/debug.log`` too."""
 TRAINER_RUN = re.compile(r"^\w+\d\d_\d\d-\d\d-\d\d_.+$")
 """``Aug21_15-01-13_host``: where the Hugging Face Trainer puts the event files of one launch, below ``runs``."""
+HPARAMS_RUN = re.compile(r"^1\d{9}(?:\.\d+)?$")
+"""Where ``add_hparams`` of PyTorch's writer puts settings and final metrics: a folder named by the time, below its own."""
 WANDB_RUN = re.compile(r"^(?:offline-)?run-\d{8}_\d{6}-")
 PARTS = "rank or split files of one run"
 STREAMS = "output and error stream of one job"
@@ -97,6 +99,8 @@ class _Tree:
     """Event-file writers by folder."""
     wandb: frozenset[str]
     """Folders that hold the binary log of a W&B run."""
+    hparams: Counter[str]
+    """Number of ``HPARAMS_RUN`` folders with event files directly below each folder."""
     trainers: frozenset[str]
     """Output folders of the Hugging Face Trainer: they hold its state, or checkpoints that do."""
 
@@ -113,6 +117,11 @@ def _tree(members: Sequence[Member]) -> _Tree:
         split_children=Counter(splits),
         writers={folder: tuple(found) for folder, found in writers.items()},
         wandb=frozenset(m.folder for m in members if m.format == "wandb"),
+        hparams=Counter(
+            parent
+            for parent, _, base in (f.rpartition("/") for f in writers)
+            if HPARAMS_RUN.match(base) and parent in writers
+        ),
         trainers=frozenset(_above_checkpoint(m.folder) for m in members if m.format == "hf-trainer"),
     )
 
@@ -166,13 +175,16 @@ def _home(member: Member, tree: _Tree) -> tuple[str, Member, list[str]]:
             reasons.append("checkpoint folders")
         elif base in WANDB_FOLDERS and (parent in tree.wandb or WANDB_RUN.match(parent.rpartition("/")[2])):
             reasons.append("W&B files folder")
+        elif member.writer is not None and HPARAMS_RUN.match(base) and tree.hparams[parent] == 1:
+            reasons.append("add_hparams below its writer")  # several are trials, each with settings of its own
         elif _is_split(home, base, parent, tree):
             prefix = f"{base}/{prefix}"
             reasons.append("split folders")
         else:
             break
         home = parent
-    if set(reasons) <= {"split folders"} and member.writer is not None:
+    trial = HPARAMS_RUN.match(home.rpartition("/")[2]) is not None
+    if set(reasons) <= {"split folders"} and member.writer is not None and not trial:
         ancestor = _writer_ancestor(member.writer, member.folder, tree)
         # ``loss/train`` and ``loss/val`` of one writer
         if ancestor is not None and len(ancestor) < len(home):

@@ -100,6 +100,19 @@ def test_add_scalars_children_named_train_and_val_join_too() -> None:
     assert [g.run for g in apart] == ["r", "r/a"], "another process is another run"
 
 
+def test_add_hparams_once_belongs_to_its_writer() -> None:
+    g = only(group([found(f"r/{EV}.7.0"), found(f"r/1700000200.25/{EV}.7.1")]))
+    assert (g.run, [m.prefix for m in g.members]) == ("r", ["", ""])
+    assert g.grouped_by == "add_hparams below its writer"
+
+
+def test_add_hparams_of_several_trials_are_runs() -> None:
+    names = (f"r/{EV}.7.0", f"r/1700000200.25/{EV}.7.1", f"r/1700000300.5/{EV}.7.2")
+    assert list(runs(*names)) == ["r", "r/1700000200.25", "r/1700000300.5"]
+    alone = (f"r/1700000200.25/{EV}.7.1", "r/train.log")
+    assert list(runs(*alone)) == ["r", "r/1700000200.25"], "no writer above it"
+
+
 def test_logs_of_the_client_belong_to_the_wandb_run() -> None:
     folder = "wandb/offline-run-20240101_000000-abc"
     names = (f"{folder}/files/output.log", f"{folder}/logs/debug.log")
@@ -185,7 +198,7 @@ def test_settings_that_the_trainer_writes_below_its_launch_come_with_it() -> Non
             ]
         )
     )
-    assert (g.run, [m.prefix for m in g.members]) == ("", ["1700000000.5/", "", ""])
+    assert (g.run, [m.prefix for m in g.members]) == ("", ["", "", ""])
 
 
 @pytest.mark.parametrize(
