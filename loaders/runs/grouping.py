@@ -163,6 +163,22 @@ def _home(member: Member, tree: _Tree) -> tuple[str, Member, list[str]]:
     given = member.found.loader.home(member.found.source)
     if given is not None:
         return given, replace(member, by_layout=True), [f"{member.format} layout"]
+    home, prefix, rank, reasons = _joined_above(member, tree)
+    trial = HPARAMS_RUN.match(home.rpartition("/")[2]) is not None
+    if set(reasons) <= {"split folders"} and member.writer is not None and not trial:
+        ancestor = _writer_ancestor(member.writer, member.folder, tree)
+        # ``loss/train`` and ``loss/val`` of one writer
+        if ancestor is not None and len(ancestor) < len(home):
+            home, prefix = ancestor, member.folder[len(ancestor) :].strip("/") + "/"
+            reasons = ["add_scalars children of one writer"]
+    if member.writer is not None and (output := _trainer_output(home, tree)) is not None:
+        home = output
+        reasons.append("event files of the Trainer below its output folder")
+    return home, replace(member, prefix=prefix, rank=rank), reasons
+
+
+def _joined_above(member: Member, tree: _Tree) -> tuple[str, str, int | None, list[str]]:
+    """(folder above that the layout joins the file to, tag prefix, rank, rules used)."""
     home, prefix, reasons = member.folder, "", list[str]()
     rank = _rank_of(member.stem)
     while home:
@@ -183,17 +199,7 @@ def _home(member: Member, tree: _Tree) -> tuple[str, Member, list[str]]:
         else:
             break
         home = parent
-    trial = HPARAMS_RUN.match(home.rpartition("/")[2]) is not None
-    if set(reasons) <= {"split folders"} and member.writer is not None and not trial:
-        ancestor = _writer_ancestor(member.writer, member.folder, tree)
-        # ``loss/train`` and ``loss/val`` of one writer
-        if ancestor is not None and len(ancestor) < len(home):
-            home, prefix = ancestor, member.folder[len(ancestor) :].strip("/") + "/"
-            reasons = ["add_scalars children of one writer"]
-    if member.writer is not None and (output := _trainer_output(home, tree)) is not None:
-        home = output
-        reasons.append("event files of the Trainer below its output folder")
-    return home, replace(member, prefix=prefix, rank=rank), reasons
+    return home, prefix, rank, reasons
 
 
 def _trainer_output(folder: str, tree: _Tree) -> str | None:
