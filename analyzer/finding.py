@@ -82,7 +82,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     figures: tuple[str, ...] = ()
     """Names of the figures that show it; filled by the report."""
     missing: tuple[str, ...] = ()
-    """For ``abstained``: the inputs that were not there."""
+    """The inputs that were not there: for ``abstained`` those that a verdict needs, for ``possible`` those that would
+    make it sure."""
 
     @property
     def is_alarm(self) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
 import polars as pl
 
 from afterrun.analyzer.analysis import Analysis
@@ -52,6 +53,7 @@ def analyse(
 def run_passes(view: RunView, passes: Sequence[Pass]) -> tuple[RunView, list[str]]:
     """(the view with all findings in ``earlier``, one sentence for each pass that broke)."""
     faults: list[str] = []
+    sampled = _sampled(view.tables.sources)
     for one in passes:
         missing = unmet(one.needs, view.tables)
         if missing:
@@ -59,11 +61,31 @@ def run_passes(view: RunView, passes: Sequence[Pass]) -> tuple[RunView, list[str
         else:
             try:
                 found = sorted(one.run(view), key=onset_order)
+                if one.every_point and sampled:
+                    found = [_doubted(f, sampled) for f in found]
             except Exception as error:  # noqa: BLE001  # the fault wall around one pass of one run
                 faults.append(f"{view.name}: the pass {one.code} failed ({type(error).__name__}: {error})")
                 found = [_abstained(one, view, ("an answer: the pass failed, please report it",))]
         view = view.with_earlier(found)
     return view, faults
+
+
+def _sampled(sources: pl.DataFrame) -> Mapping[str, int]:
+    """Rows of the sources that hold a sample of their run's rows."""
+    kept = sources.filter(pl.col("sampled")).select(pl.col("source").cast(pl.String), "rows")
+    return dict(kept.iter_rows())
+
+
+def _doubted(finding: Finding, sampled: Mapping[str, int]) -> Finding:
+    """The same claim as *possible* where points it rests on come from a sample, saying so."""
+    rests_on = [e.source for e in finding.evidence] or sampled
+    source = next((name for name in rests_on if name in sampled), None)
+    if finding.status not in ("confirmed", "refuted") or source is None:
+        return finding
+    missing = f"every row of the run: {source} holds a sample of it ({sampled[source]:,} values)"
+    title = f"{finding.title.removesuffix('.')}, as far as a sample of the rows tells."
+    status = "possible" if finding.status == "confirmed" else "refuted"
+    return msgspec.structs.replace(finding, status=status, title=title, missing=(*finding.missing, missing))
 
 
 def unmet(needs: Sequence[str], tables: Tables) -> tuple[str, ...]:

@@ -63,6 +63,8 @@ class Pass(ABC):
     ``needs``    what must be recorded, as ``table`` or ``table:metric`` or ``table:metric/split``; the
                  pipeline answers *abstained* by itself where one is absent
     ``after``    codes whose findings this pass wants to see in ``view.earlier``
+    ``every_point``  its verdict rests on how points follow one another; from an export that holds a sample of the
+                 rows the pipeline lets it claim nothing more than *possible*
     ``explain``  the page of the code
     """
 
@@ -71,6 +73,7 @@ class Pass(ABC):
     about: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ()
     after: ClassVar[tuple[str, ...]] = ()
+    every_point: ClassVar[bool] = False
     explain: ClassVar[Explanation]
 
     @abstractmethod

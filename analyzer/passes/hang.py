@@ -24,6 +24,7 @@ class Hang(Pass):
     title: ClassVar[str] = "Hang"
     about: ClassVar[str] = "steps"
     needs: ClassVar[tuple[str, ...]] = ("metrics",)
+    every_point: ClassVar[bool] = True
     explain: ClassVar[Explanation] = Explanation(
         meaning="For a long stretch of wall clock within one attempt nothing was logged, though rows came steadily before and after: a collective that waited, storage that did not answer, a suspended process.",
         rule="The distance of two rows of the same attempt, per step between them, is at least ratio times the median and at least min_s in all; no other curve of the run has a row inside. Possible warning. Holes that come at equal distances are evaluation or saving and belong to the step outliers.",

@@ -26,6 +26,7 @@ class LoaderStall(Pass):
     title: ClassVar[str] = "Data-loading stall"
     about: ClassVar[str] = "steps"
     needs: ClassVar[tuple[str, ...]] = ()
+    every_point: ClassVar[bool] = True
     explain: ClassVar[Explanation] = Explanation(
         meaning="The device stands idle because the host has no batch ready: workers are too few or too slow, or loading runs in the training process itself.",
         rule="From a trace with GPU activity: idle time charged to loader calls (DataLoader.__next__ and its kin, ranges named after loading, or system calls that wait where no ranges are recorded) over the span of the "

@@ -33,6 +33,7 @@ class Noisy(Pass):
     title: ClassVar[str] = "Noisy curve"
     about: ClassVar[str] = "curves"
     needs: ClassVar[tuple[str, ...]] = ("metrics",)
+    every_point: ClassVar[bool] = True
     explain: ClassVar[Explanation] = Explanation(
         meaning="Neighbouring points of the training loss differ so much that the raw curve does not show where it is going. "
         "Conclusions from single points (the last loss, the best evaluation) are luck.",

@@ -43,6 +43,7 @@ class Plateau(Pass):
     title: ClassVar[str] = "Plateau"
     about: ClassVar[str] = "curves"
     needs: ClassVar[tuple[str, ...]] = ("metrics",)
+    every_point: ClassVar[bool] = True
     explain: ClassVar[Explanation] = Explanation(
         meaning="The training loss stopped falling although the learning rate was still high and the run went on. "
         "A loss that is flat because the schedule ended or because nothing is left to learn is reported as information, not as a problem.",

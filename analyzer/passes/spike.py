@@ -47,6 +47,7 @@ class Spike(Pass):
     title: ClassVar[str] = "Loss spikes"
     about: ClassVar[str] = "curves"
     needs: ClassVar[tuple[str, ...]] = ("metrics",)
+    every_point: ClassVar[bool] = True
     explain: ClassVar[Explanation] = Explanation(
         meaning="The training loss jumped far above the level its own past predicts and came back. "
         "Each spike costs the steps until the old level is reached again, and frequent or growing ones often come before a divergence.",

@@ -32,6 +32,7 @@ class StepOutliers(Pass):
     title: ClassVar[str] = "Slow single steps"
     about: ClassVar[str] = "steps"
     needs: ClassVar[tuple[str, ...]] = ()
+    every_point: ClassVar[bool] = True
     explain: ClassVar[Explanation] = Explanation(
         meaning="Some steps take far longer than those around them: evaluation, checkpoints, a hiccup of storage or network, garbage collection, recompilation.",
         rule="On the logarithm of step times minus their running median: a robust z above z_min and at least excess_pct above the median. The cost is the sum of what they take beyond the median, over all time. Possible information, and a possible warning from warn_pct of the time. "

@@ -29,6 +29,7 @@ class ThroughputDrift(Pass):
     title: ClassVar[str] = "Throughput that falls"
     about: ClassVar[str] = "steps"
     needs: ClassVar[tuple[str, ...]] = ()
+    every_point: ClassVar[bool] = True
     explain: ClassVar[Explanation] = Explanation(
         meaning="Steps at the end of the run take longer than at its beginning, without a change of the work that is recorded.",
         rule="Trend of the logarithm of step times (Theil-Sen on blocks sized by their autocorrelation, rank test one-sided p < p_max, interval above zero) after the first tenth. Possible warning when the change over the run is at least warn_pct, information from info_pct.",

@@ -7,9 +7,11 @@ import math
 import random
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
+from afterrun.analyzer.pipeline import analyse
 from afterrun.loaders.collect import collect
 from afterrun.loaders.formats.curves.wandb_export import WandbHistoryCsv, WandbPanelCsv, WandbRunsTable
 from afterrun.loaders.wandb.panel import PanelColumn, divided, looks_like_panel, panel_columns
@@ -176,6 +178,28 @@ def test_b19_five_hundred_rows_drawn_at_random_look_sampled(tmp_path: Path) -> N
     result = read(WandbHistoryCsv(), path)
     assert result.steps("loss") == steps
     assert collect([tmp_path]).tables.sources["sampled"].to_list() == [True]
+
+
+def test_b19_verdicts_on_a_sample_claim_nothing_for_sure(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    steps = [0, *sorted(random.Random(1).sample(range(1, 9990), 498)), 9990]
+    noise = np.exp(rng.normal(0, 0.5, 500))
+    loss = "".join(
+        f"{i},{s},{(3 / (1 + s / 500) + 1) * e}\n" for i, (s, e) in enumerate(zip(steps, noise, strict=True))
+    )
+    whole = "".join(
+        f"{i},{s},{(3 / (1 + s / 500) + 1) * e}\n"
+        for i, (s, e) in enumerate(zip(range(0, 10_000, 20), noise, strict=True))
+    )
+    for name, rows in (("sampled", loss), ("whole", whole)):
+        write(tmp_path, ",_step,loss\n" + rows, f"{name}.csv")
+    found = {f.run: f for f in analyse(collect([tmp_path])).findings if f.code == "noisy"}
+    assert found["whole"].status == "confirmed"
+    assert (found["sampled"].status, found["sampled"].missing) == (
+        "possible",
+        ("every row of the run: sampled.csv holds a sample of it (1,000 values)",),
+    )
+    assert found["sampled"].title.endswith("as far as a sample of the rows tells.")
 
 
 @pytest.mark.parametrize(
