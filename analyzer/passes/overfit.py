@@ -105,7 +105,9 @@ class Overfit(Pass):
     def _no_pair(self, view: RunView) -> Finding:
         blank = next((s for s in view.lead if s.split in ("val", "test") and s.metric and not len(s.y)), None)
         if blank is not None:
-            title = f"Overfitting: {blank.tag} has no values, all {len(blank.value)} are NaN; no validation took place."
+            infinite = np.isinf(blank.value).any()
+            what = "are NaN; no validation took place" if not infinite else "are infinite or NaN"
+            title = f"Overfitting: {blank.tag} has no finite value, all {len(blank.value)} {what}."
             return abstained(
                 self, view, title, (f"finite values of {blank.tag}",), {"val_tag": blank.tag, "points": 0}
             )
