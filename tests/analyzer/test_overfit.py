@@ -186,7 +186,7 @@ def test_validation_that_is_all_nan_has_no_values() -> None:
         make_view({"loss": (range(10), np.linspace(2.0, 1.1, 10)), "val_loss": (range(10), [np.nan] * 10)})
     )
     assert f.status == "abstained"
-    assert "val_loss has no values" in f.title
+    assert "val_loss has no finite value, all 10 are NaN" in f.title
 
 
 def test_validation_without_its_training_curve() -> None:
