@@ -68,7 +68,9 @@ class StepOutliers(Pass):
         out = np.flatnonzero(
             ((log - usual) / scale > self.z_min) & (np.expm1(log - usual) > self.excess_pct / 100)
         )
-        out = out[out > 0]  # the first is a matter of its own
+        out = out[
+            out != np.arange(len(out))
+        ]  # the slow first ones, one after the other, are the start (slow-start)
         lost = times.seconds[out] - np.exp(usual[out])
         share = 100.0 * float(lost.sum() / times.seconds.sum())
         period = _period(times.step[out])

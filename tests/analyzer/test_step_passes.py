@@ -8,6 +8,7 @@ import pytest
 from afterrun.analyzer.finding import Finding
 from afterrun.analyzer.registry import pass_types
 from afterrun.analyzer.view import RunView
+from tests.support.curves import noise
 from tests.support.tables import make_view
 from tests.support.traces import TraceBook
 
@@ -34,9 +35,10 @@ class TestOutliers:
         assert one.values["period_steps"] == 50
         assert one.values["lost_pct"] == pytest.approx(100 * 4 * 0.9 / t.sum(), rel=0.01)
 
-    def test_steady_steps_and_a_slow_first_one(self) -> None:
+    @pytest.mark.parametrize("slow", [1, 3])
+    def test_steady_steps_behind_a_slow_start(self, slow: int) -> None:
         t = 0.1 * np.exp(RNG.normal(0, 0.05, 200))
-        t[0] = 30.0
+        t[:slow] = 30.0
         assert only("step-outliers", logged(t)).status == "refuted"
 
     def test_a_slow_step_of_a_trace_leads_to_its_gap(self) -> None:
@@ -68,6 +70,32 @@ class TestDrift:
 
     def test_steady_steps(self) -> None:
         assert only("throughput-drift", logged(0.1 * np.exp(RNG.normal(0, 0.1, 400)))).status == "refuted"
+
+    @pytest.mark.parametrize("at", [100, 200, 320])
+    def test_a_cliff_is_found_where_it_is(self, at: int) -> None:
+        slower = np.where(np.arange(400) >= at, 1.5, 1.0)
+        one = only("throughput-drift", logged(0.1 * slower * np.exp(RNG.normal(0, 0.05, 400))))
+        assert one.severity == "warning"
+        assert one.where.step_start == pytest.approx(at, abs=8)
+        assert one.values["change_pct"] == pytest.approx(50, rel=0.1)
+
+    def test_a_climb_in_the_last_third(self) -> None:
+        climb = np.exp(0.7 * np.clip((np.arange(600) - 400) / 200, 0, 1))
+        one = only("throughput-drift", logged(0.1 * climb * np.exp(RNG.normal(0, 0.05, 600))))
+        assert one.severity == "warning"
+        assert one.where.step_start == pytest.approx(400, abs=40)
+        assert one.values["change_pct"] == pytest.approx(100 * (np.exp(0.7) - 1), rel=0.15)
+
+    def test_slow_steps_in_the_middle_that_end_are_none(self) -> None:
+        t = 0.1 * np.exp(RNG.normal(0, 0.05, 400))
+        t[150:200] *= 3
+        assert only("throughput-drift", logged(t)).status == "refuted"
+
+    def test_waves_are_no_drift(self) -> None:
+        """AR(1) noise of 5 % with a coefficient of 0.9, as shared storage gives it."""
+        waves = [noise(np.random.default_rng(seed), 500, 0.05, 0.9) for seed in range(30)]
+        severities = [only("throughput-drift", logged(0.1 * np.exp(w))).severity for w in waves]
+        assert severities.count("warning") == 0
 
     def test_a_falling_throughput_is_the_same_thing(self) -> None:
         rate = 1000 * np.exp(-np.linspace(0, 0.4, 400) + RNG.normal(0, 0.03, 400))
