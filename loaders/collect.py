@@ -15,7 +15,8 @@ from afterrun.loaders.reading import by_run, read
 from afterrun.loaders.runs.adoption import adopted, logs_above
 from afterrun.loaders.runs.assemble import Assembled, assemble
 from afterrun.loaders.runs.earlier import earlier_runs, reassemble
-from afterrun.loaders.runs.grouping import Group, group, stem_of
+from afterrun.loaders.runs.grouping import group
+from afterrun.loaders.runs.member import Group, stem_of
 from afterrun.loaders.runs.placing import Loaded
 from afterrun.loaders.schema import Tables
 from afterrun.loaders.wanted import Wanted

@@ -12,7 +12,7 @@ import polars as pl
 
 from afterrun.loaders.errors import AfterrunError, SchemaError
 from afterrun.loaders.runs.charts import CHARTS, not_joined
-from afterrun.loaders.runs.grouping import Group, Member
+from afterrun.loaders.runs.member import Group, Member
 from afterrun.loaders.runs.placing import Loaded
 from afterrun.loaders.schema import Batch, Status, conform
 from afterrun.loaders.wanted import Wanted

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from afterrun.loaders.names import Name
 from afterrun.loaders.runs.assemble import same_curves
-from afterrun.loaders.runs.grouping import Group
+from afterrun.loaders.runs.member import Group
 from afterrun.loaders.runs.placing import Loaded
 
 TEXT = "text-log"

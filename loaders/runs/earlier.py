@@ -14,7 +14,7 @@ import polars as pl
 
 from afterrun.loaders.names import Name, Split
 from afterrun.loaders.runs.assemble import Assembled
-from afterrun.loaders.runs.grouping import Group
+from afterrun.loaders.runs.member import Group
 from afterrun.loaders.runs.placing import Loaded
 from afterrun.loaders.schema import REQUIRED, SCHEMAS, Outcome, Status, Tables
 

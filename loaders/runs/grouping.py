@@ -13,14 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from afterrun.loaders.discover import Found
-from afterrun.loaders.events.name import Writer, writer_of
-from afterrun.loaders.naming.reading import SPLIT_WORDS
-from afterrun.loaders.runs.streams import stream_of
+from afterrun.loaders.events.name import Writer
+from afterrun.loaders.runs.member import RANK, Group, Member, rank_of
+from afterrun.loaders.runs.siblings import split_siblings
 
 SPLIT_FOLDERS = frozenset({"train", "training", "val", "valid", "validation", "eval", "evaluation", "test"})
 CHECKPOINT = re.compile(r"^checkpoint-\d+$")
-RANK = re.compile(r"(?:^|[._-])(?:global[_-]?)?(?:rank|worker|proc)[._-]?(\d{1,6})(?=$|[._-])", re.IGNORECASE)
-MONITOR = re.compile(r"^(\d+)\.monitor$")
 WANDB_FOLDERS = ("files", "logs")
 """Below the folder of a W&B run; a failure stands in the client's ``logs/debug.log`` too."""
 TRAINER_RUN = re.compile(r"^\w+\d\d_\d\d-\d\d-\d\d_.+$")
@@ -28,63 +26,8 @@ TRAINER_RUN = re.compile(r"^\w+\d\d_\d\d-\d\d-\d\d_.+$")
 HPARAMS_RUN = re.compile(r"^1\d{9}(?:\.\d+)?$")
 """Where ``add_hparams`` of PyTorch's writer puts settings and final metrics: a folder named by the time, below its own."""
 WANDB_RUN = re.compile(r"^(?:offline-)?run-\d{8}_\d{6}-")
-PARTS = "rank or split files of one run"
-STREAMS = "output and error stream of one job"
 SAME_START_S = 2
 """Event files without a pid are of one process when they were opened within so many seconds."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
-    """One file of a run: what to put before its tags, and the rank its name says."""
-
-    found: Found
-    prefix: str = ""
-    rank: int | None = None
-    by_layout: bool = False
-    """The layout of the format itself says which run the file belongs to."""
-    job: str | None = None
-    """The job whose output or error stream this is, where both are here: one writer."""
-
-    @property
-    def folder(self) -> str:
-        """Folder of the file below the root, ``""`` at the root."""
-        return self.found.source.name.rpartition("/")[0]
-
-    @property
-    def stem(self) -> str:
-        """File name without its last suffix."""
-        return stem_of(self.found.source.name)
-
-    @property
-    def format(self) -> str:
-        """Name of the format that claims the file."""
-        assert self.found.loader is not None
-        return self.found.loader.format
-
-    @property
-    def writer(self) -> Writer | None:
-        """The process that wrote an event file, as far as the file name says; None for other formats."""
-        return writer_of(self.found.source.name.rpartition("/")[2]) if self.format == "tensorboard" else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
-    """The files of one run."""
-
-    run: str
-    members: tuple[Member, ...]
-    grouped_by: str
-
-
-def stem_of(name: str) -> str:
-    """The last part of a name without its suffix (``.tar.gz`` counts as one)."""
-    base = name.rpartition("/")[2]
-    for suffix in (".tar.gz", ".csv.gz", ".json.gz"):
-        if base.endswith(suffix):
-            return base[: -len(suffix)]
-    head, dot, _ = base.rpartition(".")
-    return head if dot and head else base
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +96,7 @@ def group(found: Sequence[Found], *, rule: str = "auto") -> list[Group]:
             text = "each folder is a run (--group folder)"
             groups.append(Group(run=home, members=tuple(placed_here), grouped_by=text))
         else:
-            groups += _split_siblings(home, placed_here, list(why[home]))
+            groups += split_siblings(home, placed_here, list(why[home]))
     return sorted(groups, key=lambda g: g.run.split("/"))
 
 
@@ -180,7 +123,7 @@ def _home(member: Member, tree: _Tree) -> tuple[str, Member, list[str]]:
 def _joined_above(member: Member, tree: _Tree) -> tuple[str, str, int | None, list[str]]:
     """(folder above that the layout joins the file to, tag prefix, rank, rules used)."""
     home, prefix, reasons = member.folder, "", list[str]()
-    rank = _rank_of(member.stem)
+    rank = rank_of(member.stem)
     while home:
         parent, _, base = home.rpartition("/")
         match = RANK.fullmatch(base)
@@ -192,7 +135,9 @@ def _joined_above(member: Member, tree: _Tree) -> tuple[str, str, int | None, li
         elif base in WANDB_FOLDERS and (parent in tree.wandb or WANDB_RUN.match(parent.rpartition("/")[2])):
             reasons.append("W&B files folder")
         elif member.writer is not None and HPARAMS_RUN.match(base) and tree.hparams[parent] == 1:
-            reasons.append("add_hparams below its writer")  # several are trials, each with settings of its own
+            reasons.append(
+                "add_hparams below its writer"
+            )  # several are trials, each with settings of its own
         elif _is_split(home, base, parent, tree):
             prefix = f"{base}/{prefix}"
             reasons.append("split folders")
@@ -244,111 +189,3 @@ def _same_process(a: Writer, b: Writer) -> bool:
         and b.started_s is not None
         and abs(a.started_s - b.started_s) <= SAME_START_S
     )
-
-
-def _rank_of(stem: str) -> int | None:
-    match = MONITOR.match(stem) or RANK.search(stem)
-    return int(match.group(1)) if match else None
-
-
-def _family(stem: str) -> tuple[str, str]:
-    """(stem without rank and split words, split word found)."""
-    bare = MONITOR.sub("monitor", stem)
-    bare = RANK.sub("", bare)
-    words = [w for w in re.split(r"[._\s-]+", bare.lower()) if w]
-    split = next((w for w in words if w in SPLIT_WORDS), "")
-    return "_".join(w for w in words if w not in SPLIT_WORDS), split
-
-
-def _split_siblings(home: str, placed: Sequence[Member], reasons: list[str]) -> list[Group]:
-    """One group for the folder, and one for each sibling log that is a run of its own."""
-    by_format: dict[str, list[Member]] = defaultdict(list)
-    for member in placed:
-        by_format[member.format].append(member)
-    together: list[Member] = []
-    apart: list[Group] = []
-    for format_, members in by_format.items():
-        together += [m for m in members if m.by_layout]
-        logs = _logs([m for m in members if not m.by_layout])
-        if not logs:
-            continue
-        loader = logs[0].members[0].found.loader
-        assert loader is not None
-        alone = len({log.members[0].folder for log in logs}) == len(logs)
-        if format_ == "tensorboard" or loader.snapshot or alone:
-            together += [m for log in logs for m in log.members]
-            reasons += [STREAMS] if any(len(log.members) > 1 for log in logs) else []
-            continue
-        families: dict[str, list[_Log]] = defaultdict(list)
-        for log in logs:
-            families[_family(log.stem)[0]].append(log)
-        if len(families) == 1 and _are_parts(logs):
-            together += [_with_split(m, log.stem) for log in logs for m in log.members]
-            reasons.append(PARTS)
-            continue
-        for family in families.values():
-            apart += _sibling_groups(home, family)
-    groups = list(apart)
-    if together:
-        text = "; ".join(dict.fromkeys(reasons)) or ("one folder" if len(together) > 1 else "one file")
-        groups.append(Group(run=home, members=tuple(together), grouped_by=text))
-    return groups
-
-
-@dataclass(frozen=True, slots=True)
-class _Log:
-    """One log: a file, or the two that the output and the error stream of one job went to."""
-
-    stem: str
-    members: tuple[Member, ...]
-
-    @property
-    def rank(self) -> int | None:
-        return self.members[0].rank
-
-
-def _logs(members: Sequence[Member]) -> list[_Log]:
-    jobs: dict[tuple[str, str], dict[str, Member]] = defaultdict(dict)
-    for member in members:
-        stream = stream_of(member.found.source.name.rpartition("/")[2])
-        if stream is not None:
-            jobs[member.folder, stream[0]].setdefault(stream[1], member)
-    pairs = {key: streams for key, streams in jobs.items() if len(streams) == 2}
-    logs = [
-        _Log(job or streams["out"].stem, tuple(replace(streams[w], job=job) for w in ("out", "err")))
-        for (_, job), streams in pairs.items()
-    ]
-    paired = {m.found.source.name for streams in pairs.values() for m in streams.values()}
-    logs += [_Log(m.stem, (m,)) for m in members if m.found.source.name not in paired]
-    return sorted(logs, key=lambda log: log.members[0].found.source.name.split("/"))
-
-
-def _sibling_groups(home: str, logs: Sequence[_Log]) -> list[Group]:
-    """Sibling logs of one format: parts of one run where their names say so, else one run each."""
-    if len(logs) > 1 and _are_parts(logs):
-        name = _join(home, _family(logs[0].stem)[0] or logs[0].stem)
-        members = tuple(_with_split(m, log.stem) for log in logs for m in log.members)
-        return [Group(run=name, members=members, grouped_by=PARTS)]
-    return [
-        Group(
-            run=_join(home, log.stem),
-            members=log.members,
-            grouped_by=STREAMS if len(log.members) > 1 else "sibling files of one format",
-        )
-        for log in logs
-    ]
-
-
-def _are_parts(logs: Sequence[_Log]) -> bool:
-    """Whether names tell all logs apart by rank or split and by nothing else."""
-    keys = [(log.rank, _family(log.stem)[1]) for log in logs]
-    return len(set(keys)) == len(keys) and all(rank is not None or split for rank, split in keys)
-
-
-def _with_split(member: Member, stem: str) -> Member:
-    split = _family(stem)[1]
-    return replace(member, prefix=f"{split}/") if split else member
-
-
-def _join(home: str, name: str) -> str:
-    return f"{home}/{name}" if home else name

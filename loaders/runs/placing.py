@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from afterrun.loaders.runs.attempts import FileSpan, Place, Within, place_files, restarts_within
-from afterrun.loaders.runs.grouping import Member
+from afterrun.loaders.runs.member import Member
 from afterrun.loaders.schema import LOADER_COLUMNS, Status
 
 MIN_STUCK_POINTS = 2

@@ -18,7 +18,7 @@ from tests.support.tables import make_view
 
 CODES = {
     "curves": """overfit overtrained plateau noisy spike divergence non-finite zero-loss level-shift oscillation val-drift
-        gap-growing metric-conflict not-learning lr-dead lr-jump no-warmup still-improving""",
+        gap-growing metric-conflict not-learning lr-dead lr-jump no-warmup still-improving collapse""",
     "gradients": "grad-vanishing grad-exploding dead-units poor-init clip-bound",
     "steps": "slow-start step-outliers loader-stall throughput-drift checkpoint-stall hang",
     "gpu": """gpu-idle launch-bound low-utilization transfer-bound exposed-comm straggler imbalance kernel-hotspot kernel-limit

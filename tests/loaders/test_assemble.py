@@ -9,7 +9,7 @@ from afterrun.loaders.discover import Found
 from afterrun.loaders.names import Name
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.runs.assemble import Assembled, assemble
-from afterrun.loaders.runs.grouping import Member
+from afterrun.loaders.runs.member import Member
 from afterrun.loaders.runs.placing import Loaded
 from afterrun.loaders.schema import Batch, conform
 

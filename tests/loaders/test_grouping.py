@@ -8,7 +8,8 @@ import pytest
 
 from afterrun.loaders.discover import Found
 from afterrun.loaders.registry import Loader, Source
-from afterrun.loaders.runs.grouping import Group, group
+from afterrun.loaders.runs.grouping import group
+from afterrun.loaders.runs.member import Group
 from afterrun.loaders.schema import Batch
 
 
@@ -29,6 +30,7 @@ class _Fake(Loader):
 LOADERS = {
     "tensorboard": _Fake("tensorboard"),
     "csv": _Fake("csv"),
+    "sb3-progress": _Fake("sb3-progress"),
     "hf-trainer": _Fake("hf-trainer", snapshot=True),
 }
 
@@ -232,3 +234,23 @@ def test_streams_of_ranks_are_ranks_of_one_run() -> None:
 
 def test_one_stream_alone_is_a_log_like_others() -> None:
     assert list(runs("x/a.out", "x/b.out")) == ["x/a", "x/b"]
+
+
+def csv_of(name: str, kind: str) -> Found:
+    return Found(source=Source(path=Path(name), name=name, size_bytes=1), loader=LOADERS[kind])
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("resnet18.csv", "ppo-seed3.csv", ["r/ppo-seed3", "r/resnet18"]),
+        ("progress.csv", "monitor.csv", ["r"]),
+        ("train_log.csv", "ppo-seed3.csv", ["r"]),
+        ("exp1.csv", "exp1_monitor.csv", ["r"]),
+        ("resnet18.csv", "ppo-seed3.jsonl", ["r"]),
+    ],
+    ids=["named after runs", "named by tools", "one named by a tool", "one name goes on", "another suffix"],
+)
+def test_tables_of_two_formats_side_by_side(one: str, other: str, expected: list[str]) -> None:
+    groups = group([csv_of(f"r/{one}", "csv"), csv_of(f"r/{other}", "sb3-progress")])
+    assert [g.run for g in groups] == expected

@@ -13,7 +13,7 @@ from afterrun.loaders.discover import Found
 from afterrun.loaders.errors import UnreadableError
 from afterrun.loaders.reading import by_run, read
 from afterrun.loaders.registry import Loader, Source
-from afterrun.loaders.runs.grouping import Group, Member
+from afterrun.loaders.runs.member import Group, Member
 from afterrun.loaders.schema import Batch
 from tests.support.loading import write
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from afterrun.loaders.discover import Found
 from afterrun.loaders.registry import Loader, Source
-from afterrun.loaders.runs.grouping import Member
+from afterrun.loaders.runs.member import Member
 from afterrun.loaders.runs.placing import Loaded
 from afterrun.loaders.schema import Batch, conform
 

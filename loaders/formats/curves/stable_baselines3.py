@@ -29,8 +29,11 @@ _PROGRESS_RULE = AxisRule(
         "misc/total_timesteps",
         "timestepssofar",
         "serial_timesteps",
+        "num_timesteps",
+        "global_step",
+        "step",
     ),
-    soft_step=(),
+    soft_step=("steps", "timesteps"),
     epoch=(),
 )
 _TELLING = re.compile(

@@ -1,0 +1,155 @@
+"""Logs side by side in one folder: parts of one run, or a run each.
+
+Siblings of one format are runs of their own unless their names say that they are ranks or splits of one; so are
+tables of several formats that are named after their runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from afterrun.loaders.naming.reading import SPLIT_WORDS
+from afterrun.loaders.runs.member import Group, Member, family_of
+from afterrun.loaders.runs.streams import stream_of
+
+PARTS = "rank or split files of one run"
+STREAMS = "output and error stream of one job"
+
+_TABLES = frozenset({"csv", "tsv", "jsonl", "ndjson"})
+_USUAL_WORDS = frozenset(
+    {
+        "progress", "monitor", "metric", "metrics", "result", "results", "log", "logs", "logger", "history", "scalar", "scalars",
+        "stat", "stats", "summary", "report", "curve", "curves", "loss", "losses", "acc", "accuracy", "lr", "score", "scores", "epoch",
+        "epochs", "step", "steps", "batch", "iter", "iteration", "output", "data", "learning", "rank", "worker", "episode", "episodes",
+        "reward", "rewards", "time", "times", "timing", "system", "perf", "throughput", "console", "params", "config", "hparams",
+    }
+)  # fmt: skip
+"""Words of names that tools and scripts give to the files of one run."""
+
+
+def split_siblings(home: str, placed: Sequence[Member], reasons: list[str]) -> list[Group]:
+    """One group for the folder, and one for each sibling log that is a run of its own."""
+    strangers = _strangers(placed)
+    by_format: dict[str, list[Member]] = defaultdict(list)
+    for member in placed:
+        by_format[member.format].append(member)
+    together: list[Member] = []
+    apart: list[Group] = []
+    for format_, members in by_format.items():
+        together += [m for m in members if m.by_layout]
+        logs = _logs([m for m in members if not m.by_layout])
+        if not logs:
+            continue
+        loader = logs[0].members[0].found.loader
+        assert loader is not None
+        alone = len({log.members[0].folder for log in logs}) == len(logs)
+        alone = alone and not any(log.members[0].found.source.name in strangers for log in logs)
+        if format_ == "tensorboard" or loader.snapshot or alone:
+            together += [m for log in logs for m in log.members]
+            reasons += [STREAMS] if any(len(log.members) > 1 for log in logs) else []
+            continue
+        families: dict[str, list[_Log]] = defaultdict(list)
+        for log in logs:
+            families[family_of(log.stem)[0]].append(log)
+        if len(families) == 1 and _are_parts(logs):
+            together += [_with_split(m, log.stem) for log in logs for m in log.members]
+            reasons.append(PARTS)
+            continue
+        for family in families.values():
+            apart += _sibling_groups(home, family)
+    groups = list(apart)
+    if together:
+        text = "; ".join(dict.fromkeys(reasons)) or ("one folder" if len(together) > 1 else "one file")
+        groups.append(Group(run=home, members=tuple(together), grouped_by=text))
+    return groups
+
+
+def _strangers(members: Sequence[Member]) -> frozenset[str]:
+    """Names of curve tables that lie beside one of another format and are named after their runs.
+
+    A folder of exports, ``resnet18.csv`` beside ``ppo-seed3.csv``: what tells the formats apart is the model, not the
+    tool. Names that tools give (``progress.csv`` beside ``monitor.csv``) and names that go on from one another
+    (``exp1.csv``, ``exp1_monitor.csv``) are parts of one run.
+    """
+    tables: dict[tuple[str, str], list[Member]] = defaultdict(list)
+    for member in members:
+        suffix = member.found.source.name.rpartition(".")[2].lower()
+        assert member.found.loader is not None
+        if suffix in _TABLES and member.found.loader.family == "curves" and not member.by_layout:
+            tables[member.folder, suffix].append(member)
+    return frozenset(
+        m.found.source.name
+        for beside in tables.values()
+        if len({m.format for m in beside}) > 1
+        and not any(_is_usual(m.stem) for m in beside)
+        and not all(m.stem.startswith(min(beside, key=lambda x: len(x.stem)).stem) for m in beside)
+        for m in beside
+    )
+
+
+def _is_usual(stem: str) -> bool:
+    """Whether a name says what is in a file and not of which run."""
+    words = [w for w in re.split(r"[^a-z]+", stem.lower()) if w]
+    return all(w in _USUAL_WORDS or w in SPLIT_WORDS for w in words)
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    """One log: a file, or the two that the output and the error stream of one job went to."""
+
+    stem: str
+    members: tuple[Member, ...]
+
+    @property
+    def rank(self) -> int | None:
+        return self.members[0].rank
+
+
+def _logs(members: Sequence[Member]) -> list[_Log]:
+    jobs: dict[tuple[str, str], dict[str, Member]] = defaultdict(dict)
+    for member in members:
+        stream = stream_of(member.found.source.name.rpartition("/")[2])
+        if stream is not None:
+            jobs[member.folder, stream[0]].setdefault(stream[1], member)
+    pairs = {key: streams for key, streams in jobs.items() if len(streams) == 2}
+    logs = [
+        _Log(job or streams["out"].stem, tuple(replace(streams[w], job=job) for w in ("out", "err")))
+        for (_, job), streams in pairs.items()
+    ]
+    paired = {m.found.source.name for streams in pairs.values() for m in streams.values()}
+    logs += [_Log(m.stem, (m,)) for m in members if m.found.source.name not in paired]
+    return sorted(logs, key=lambda log: log.members[0].found.source.name.split("/"))
+
+
+def _sibling_groups(home: str, logs: Sequence[_Log]) -> list[Group]:
+    """Sibling logs of one format: parts of one run where their names say so, else one run each."""
+    if len(logs) > 1 and _are_parts(logs):
+        name = _join(home, family_of(logs[0].stem)[0] or logs[0].stem)
+        members = tuple(_with_split(m, log.stem) for log in logs for m in log.members)
+        return [Group(run=name, members=members, grouped_by=PARTS)]
+    return [
+        Group(
+            run=_join(home, log.stem),
+            members=log.members,
+            grouped_by=STREAMS if len(log.members) > 1 else "sibling files of one format",
+        )
+        for log in logs
+    ]
+
+
+def _are_parts(logs: Sequence[_Log]) -> bool:
+    """Whether names tell all logs apart by rank or split and by nothing else."""
+    keys = [(log.rank, family_of(log.stem)[1]) for log in logs]
+    return len(set(keys)) == len(keys) and all(rank is not None or split for rank, split in keys)
+
+
+def _with_split(member: Member, stem: str) -> Member:
+    split = family_of(stem)[1]
+    return replace(member, prefix=f"{split}/") if split else member
+
+
+def _join(home: str, name: str) -> str:
+    return f"{home}/{name}" if home else name
