@@ -16,6 +16,7 @@ import numpy.typing as npt
 import polars as pl
 
 Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 MAD_TO_SD = 1.4826
 """Consistency factor of the median absolute deviation for a normal distribution."""
@@ -220,3 +221,21 @@ def running_median(y: Array, k: int) -> Array:
         return y.copy()
     rolled = pl.Series(y).rolling_median(k, min_samples=1, center=True)
     return np.asarray(rolled.to_numpy(), dtype=np.float64)
+
+
+def range_max(y: Array, first: Ints, stop: Ints) -> Array:
+    """The largest of ``y[a:b]`` for every pair of ``first`` and ``stop`` (b > a).
+
+    From maxima over windows of powers of two, of which two cover any stretch: n log n, however long the stretches.
+    """
+    sizes = stop - first
+    powers = np.frexp(sizes.astype(np.float64))[1] - 1  # the largest power of two that fits
+    out = np.empty(len(first))
+    windows, size = y, 1
+    for power in range(int(powers.max(initial=0)) + 1):
+        if power:
+            windows = np.maximum(windows[: len(windows) - size], windows[size:])
+            size *= 2
+        mine = powers == power
+        out[mine] = np.maximum(windows[first[mine]], windows[stop[mine] - size])
+    return out

@@ -22,7 +22,7 @@ LEVEL_POINTS = 11
 FALLEN_SHARE = 0.8
 """An excursion has begun to fall once it is below this share of its height."""
 
-FIRST_CHUNK = 512
+FIRST_CHUNK = 2048
 LARGEST_CHUNK = 16384
 
 
@@ -111,8 +111,9 @@ def expect(a: Array, rule: Rule) -> tuple[Array, Array]:
 
 def _trailing_median(a: Array, window: int, min_points: int) -> Array:
     """Median of the ``window`` points before each one, NaN ones left out; NaN where there are too few."""
-    s = pl.Series(a, nan_to_null=True).rolling_median(window, min_samples=min_points).shift(1)
-    return s.fill_null(np.nan).to_numpy()
+    before = pl.col("a").rolling_median(window, min_samples=min_points).shift(1)
+    values = pl.DataFrame({"a": pl.Series(a, nan_to_null=True)}).select(before).to_series()
+    return values.to_numpy()  # nulls are NaN there
 
 
 def _follow(u: Array, start: int, level: float, scale: float, rule: Rule) -> Excursion:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from afterrun.analyzer.curves.generalisation import Assessment, train_leg
-from afterrun.analyzer.stats import noise_scale
+from afterrun.analyzer.stats import Ints, noise_scale, range_max
 
 MIN_BEFORE = 5
 """Evaluations that must have held the lower level before."""
@@ -33,13 +33,13 @@ def after_jump(found: Assessment, *, min_after: int, floor_share: float) -> Asse
     if n < MIN_BEFORE + min_after:
         return None
     lowest_after = np.minimum.accumulate(cost[::-1])[::-1]
-    starts = range(MIN_BEFORE, n - min_after + 1)
-    gaps = [float(lowest_after[i] - cost[_window(i) : i].max()) for i in starts]
+    starts = np.arange(MIN_BEFORE, n - min_after + 1)
+    gaps = lowest_after[starts] - range_max(cost, _window(starts), starts)
     at = MIN_BEFORE + int(np.argmax(gaps))
-    before = cost[_window(at) : at]
+    before = cost[int(_window(np.array([at]))[0]) : at]
     sigma = noise_scale(before)
     height = float(np.median(cost[at:]) - np.median(before))
-    if max(gaps) <= max(NOISE_WIDTHS * sigma, LEAST_RISES * found.least_rise, JUMP_SHARE * height):
+    if float(gaps.max()) <= max(NOISE_WIDTHS * sigma, LEAST_RISES * found.least_rise, JUMP_SHARE * height):
         return None
     turn = replace(
         found.turn,
@@ -54,6 +54,6 @@ def after_jump(found: Assessment, *, min_after: int, floor_share: float) -> Asse
     return replace(found, turn=turn, train=train_leg(found.matched, at - 1, floor_share))
 
 
-def _window(at: int) -> int:
+def _window(at: Ints) -> Ints:
     """First of the evaluations that show the level before ``at``: the later half, at least ``MIN_BEFORE``."""
-    return max(0, at - max(MIN_BEFORE, at // 2))
+    return np.maximum(0, at - np.maximum(MIN_BEFORE, at // 2))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from afterrun.analyzer.stats import (
     mad_sd,
     noise_scale,
     normal_quantile,
+    range_max,
     running_median,
     theil_sen_slope,
     trend,
@@ -169,3 +171,11 @@ def test_running_median_agrees_with_the_plain_loop(y: np.ndarray, k: int) -> Non
     half = min(k | 1, n if n % 2 else n - 1) // 2
     expected = [float(np.median(y[max(0, i - half) : i + half + 1])) for i in range(n)]
     assert running_median(y, k) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+@given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=70), st.randoms())
+def test_range_max_is_the_maximum_of_each_stretch(values: list[float], dice: random.Random) -> None:
+    y = np.array(values)
+    pairs = [sorted(dice.sample(range(len(y) + 1), 2)) for _ in range(8)]
+    first, stop = np.array(pairs).T
+    assert range_max(y, first, stop).tolist() == [max(values[a:b]) for a, b in pairs]
