@@ -6,12 +6,10 @@ tables of several formats that are named after their runs.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from afterrun.loaders.naming.reading import SPLIT_WORDS
 from afterrun.loaders.runs.member import Group, Member, family_of
 from afterrun.loaders.runs.streams import stream_of
 
@@ -91,9 +89,9 @@ def _strangers(members: Sequence[Member]) -> frozenset[str]:
 
 
 def _is_usual(stem: str) -> bool:
-    """Whether a name says what is in a file and not of which run."""
-    words = [w for w in re.split(r"[^a-z]+", stem.lower()) if w]
-    return all(w in _USUAL_WORDS or w in SPLIT_WORDS for w in words)
+    """Whether a name says what is in a file and not of which run, as a number does that is no rank."""
+    words = family_of(stem)[0].split("_")
+    return all(w in _USUAL_WORDS or not w for w in words)
 
 
 @dataclass(frozen=True, slots=True)

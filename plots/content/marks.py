@@ -64,6 +64,7 @@ SPANS = frozenset(
         "overtrained",
         "gap-growing",
         "val-drift",
+        "collapse",
     }
 )
 """Findings about a stretch of steps; all others are about one place."""
@@ -77,6 +78,7 @@ SEVERAL = 3
 _WORDS = {
     "overfit": ("overfits", "from"),
     "divergence": ("diverges", "from"),
+    "collapse": ("collapses", "from"),
     "restart": ("restart", "at"),
     "incomplete": ("cut short", "at"),
     "spike": ("spike", "at"),

@@ -59,6 +59,7 @@ class Curves(Figure):
     codes: ClassVar[tuple[str, ...]] = (
         "spike",
         "divergence",
+        "collapse",
         "non-finite",
         "overfit",
         "plateau",

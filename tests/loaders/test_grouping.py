@@ -248,8 +248,18 @@ def csv_of(name: str, kind: str) -> Found:
         ("train_log.csv", "ppo-seed3.csv", ["r"]),
         ("exp1.csv", "exp1_monitor.csv", ["r"]),
         ("resnet18.csv", "ppo-seed3.jsonl", ["r"]),
+        ("rewards-3.csv", "losses-3.csv", ["r/losses-3", "r/rewards-3"]),
+        ("progress.csv", "log-rank1.csv", ["r"]),
     ],
-    ids=["named after runs", "named by tools", "one named by a tool", "one name goes on", "another suffix"],
+    ids=[
+        "named after runs",
+        "named by tools",
+        "one named by a tool",
+        "one name goes on",
+        "another suffix",
+        "numbered",
+        "a rank",
+    ],
 )
 def test_tables_of_two_formats_side_by_side(one: str, other: str, expected: list[str]) -> None:
     groups = group([csv_of(f"r/{one}", "csv"), csv_of(f"r/{other}", "sb3-progress")])
