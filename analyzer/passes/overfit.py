@@ -35,6 +35,7 @@ class Overfit(Pass):
     title: ClassVar[str] = "Overfitting"
     about: ClassVar[str] = "curves"
     needs: ClassVar[tuple[str, ...]] = ("metrics",)
+    after: ClassVar[tuple[str, ...]] = ("divergence",)
     explain: ClassVar[Explanation] = Explanation(
         meaning="From some step on the model got worse on data it does not train on while it got better on the data it trains on. "
         "Everything after that step was paid for and made the result worse.",
@@ -162,6 +163,10 @@ class Overfit(Pass):
         course = found.train.course
         jumped = after_jump(found, min_after=self.jump_after, floor_share=self.floor_share)
         if jumped is not None and jumped.train.goes_on:
+            diverged = next((f for f in view.earlier.get("divergence", ()) if f.is_alarm), None)
+            if diverged is not None:
+                title = f"No overfitting: {found.val.tag} jumped while the training loss diverged, which is told there."
+                return refuted(self, view, title, jsonable({**values, "reason": "divergence"}))
             values |= {**measures(jumped), "reason": "jumped, not drifted"}
             return self._finding(view, jumped, "possible", values)
         if status == "refuted":

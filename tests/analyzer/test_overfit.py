@@ -9,6 +9,8 @@ from afterrun.analyzer.curves.matching import Matched, match
 from afterrun.analyzer.curves.turning import turning_point
 from afterrun.analyzer.finding import Finding
 from afterrun.analyzer.passes.overfit import Overfit
+from afterrun.analyzer.pipeline import run_passes
+from afterrun.analyzer.registry import build
 from afterrun.analyzer.view import RunView
 from tests.support.curves import noise, power_law
 from tests.support.tables import make_view
@@ -323,3 +325,15 @@ def test_a_held_out_loss_that_jumps_for_good_is_possible(length: int) -> None:
     back = jumped.copy()
     back[-1] = 0.6
     assert judge(make_view(c | {"val_loss": (epoch, back)})).status == "refuted"
+
+
+def test_a_jump_with_the_training_loss_is_a_divergence_and_no_overfit() -> None:
+    """Both go from 2 to 12 at row 240 of 400; the training loss swings too much for a trend of its tail."""
+    rng = np.random.default_rng(5)
+    rows = np.arange(400)
+    train = np.where(rows < 240, 2 + 6 * np.exp(-rows / 40), 12.0) * np.exp(rng.normal(0, 0.05, 400))
+    at = rows[9::10]
+    val = np.where(at < 240, 2.1 + 6 * np.exp(-at / 40), 12.0)
+    view, _ = run_passes(make_view({"train/loss": (rows, train), "val/loss": (at, val)}), build())
+    assert [f.is_alarm for f in view.earlier["divergence"]] == [True]
+    assert [f.status for f in view.earlier["overfit"]] == ["refuted"]
