@@ -63,7 +63,7 @@ def describe(s: Series, e: Excursion, lr: Series | None, watch: GradientWatch | 
         recover_steps=float(s.xf[last]) - onset,
         area_loss_steps=float(np.sum(np.diff(s.xf[e.start : last + 1]) * (s.y[e.start : last] - level))),
         at_restart=bool(np.any(np.diff(s.attempt[s.finite][max(0, e.start - 1) : e.start + 2]))),
-        lr_factor=_lr_factor(lr, onset),
+        lr_factor=lr_factor(lr, onset),
         grad_z_before=lead.z_before,
         grad_lead_steps=lead.lead_steps,
         grad_z_at_onset=lead.z_at,
@@ -80,7 +80,8 @@ def height_pct(s: Series, height: float) -> float | None:
     return change_pct(height) if s.scale == "log" else None
 
 
-def _lr_factor(lr: Series | None, x: float) -> float | None:
+def lr_factor(lr: Series | None, x: float) -> float | None:
+    """The learning rate at a place over the one recorded before it; None where it is not recorded."""
     if lr is None:
         return None
     i = int(np.searchsorted(lr.xf, x, side="right")) - 1

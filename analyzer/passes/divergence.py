@@ -30,6 +30,7 @@ class Divergence(Pass):
     title: ClassVar[str] = "Divergence of the training loss"
     about: ClassVar[str] = "curves"
     needs: ClassVar[tuple[str, ...]] = ("metrics",)
+    after: ClassVar[tuple[str, ...]] = ("level-shift",)
     explain: ClassVar[Explanation] = Explanation(
         meaning="The training loss rose far above the lowest level it had reached and stayed there to the end, without becoming NaN. "
         "Everything after the onset made the model worse.",
@@ -102,6 +103,10 @@ class Divergence(Pass):
             yield refuted(self, view, _calm(s, r), _values(s, r))
             return
         o = onset(s.u, r)
+        if o.step and any(f.is_alarm for f in view.earlier.get("level-shift", ())):
+            title = f"No divergence: {s.tag} stepped up at {place(s, s.xf[o.at])} and did not go on rising (level-shift)."
+            yield refuted(self, view, title, _values(s, r))
+            return
         if o.step or only_val:
             status = "possible"
         yield self._finding(view, s, r, o, status)

@@ -303,10 +303,10 @@ def waits_for_data(dice: Dice) -> Run:
 
 @kind
 def slow_every_so_often(dice: Dice) -> Run:
-    """A step of 5 to 15 times the usual every 20 to 60 rows; nothing recorded says why."""
+    """A step of 8 to 15 times the usual every 20 to 50 rows; nothing recorded says why."""
     run = world(dice, rows=rows_of(dice, 300))
-    period = int(dice.integers(20, 60))
-    run.curves[STEP_S][period::period] *= dice.uniform(5, 15)
+    period = int(dice.integers(20, 50))
+    run.curves[STEP_S][period::period] *= dice.uniform(8, 15)
     return run.fault("step-outliers", period, "throughput-drift")
 
 

@@ -1,0 +1,86 @@
+"""A training loss that steps up: hand-made curves with a known step."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from afterrun.analyzer.finding import Finding
+from afterrun.analyzer.passes.level_shift import LevelShift
+from afterrun.analyzer.pipeline import run_passes
+from afterrun.analyzer.registry import build
+from afterrun.analyzer.view import RunView
+from tests.support.curves import constant_lr, noise, power_law
+from tests.support.tables import make_view
+
+N = 500
+row = np.arange(N)
+STEP = 10 * row
+
+
+def curve(
+    factor: float = 1.0, at: int = 300, sd: float = 0.02, rho: float = 0.0, seed: int = 0
+) -> np.ndarray:
+    shifted = np.where(row >= at, factor, 1.0)
+    return power_law(N) * shifted * np.exp(noise(np.random.default_rng(seed), N, sd, rho))
+
+
+def judge(view: RunView) -> Finding:
+    (found,) = LevelShift().run(view)
+    return found
+
+
+@pytest.mark.parametrize("at", [60, 300, 420])
+@pytest.mark.parametrize("factor", [1.25, 2.0])
+def test_a_step_is_found_where_it_is(factor: float, at: int) -> None:
+    f = judge(make_view({"loss": (STEP, curve(factor, at))}))
+    assert (f.status, f.severity) == ("confirmed", "warning")
+    assert f.where.step_start == 10 * at
+    assert f.values["rise_pct"] == pytest.approx(100 * (factor - 1), abs=8)
+
+
+def spiked(points: int) -> np.ndarray:
+    return np.asarray(curve() * np.where((row >= 300) & (row < 300 + points), 1.8, 1.0))
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        pytest.param(curve(), id="healthy"),
+        pytest.param(curve(1.05), id="small"),
+        pytest.param(spiked(8), id="a spike"),
+        pytest.param(curve(0.6), id="a step down"),
+        pytest.param(curve(sd=0.1, rho=0.9), id="waves"),
+        pytest.param(curve() * (1 + np.clip((row - 300) / 200, 0, 1)), id="a climb"),
+    ],
+)
+def test_what_is_no_step(loss: np.ndarray) -> None:
+    assert judge(make_view({"loss": (STEP, loss)})).status == "refuted"
+
+
+def test_waves_are_hardly_ever_steps() -> None:
+    """AR(1) noise of 5 % with a coefficient of 0.8: at most one of 60 runs."""
+    found = [judge(make_view({"loss": (STEP, curve(sd=0.05, rho=0.8, seed=i))})) for i in range(60)]
+    assert sum(f.is_alarm for f in found) <= 1
+
+
+def test_what_changed_at_the_step_is_named() -> None:
+    rate = np.where(row >= 300, 10.0, 1.0) * constant_lr(N)
+    f = judge(make_view({"loss": (STEP, curve(1.5)), "lr": (STEP, rate)}))
+    assert f.values["cause"] == "learning rate"
+    assert "rose to 10 times" in f.title
+    resumed = judge(make_view({"loss": (STEP, curve(1.5))}, attempt={"loss": [1 + (r >= 300) for r in row]}))
+    assert resumed.values["cause"] == "resume"
+    assert "resume" in resumed.advice[0]
+
+
+def test_one_story_is_told_once() -> None:
+    view, faults = run_passes(make_view({"loss": (STEP, curve(2.5))}), build())
+    assert faults == []
+    alarms = {code for code, found in view.earlier.items() if any(f.is_alarm for f in found)}
+    assert alarms == {"level-shift"}
+
+
+def test_without_a_loss_or_with_few_values() -> None:
+    assert judge(make_view({"zorp": (STEP, curve())})).status == "abstained"
+    assert judge(make_view({"loss": (STEP[:40], curve()[:40])})).status == "abstained"
