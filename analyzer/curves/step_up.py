@@ -71,7 +71,7 @@ def step_up(u: Array, *, rise_min: float, z_min: float, stay_share: float) -> St
         if height <= max(least, z_min * scale):
             return None
         at = _first(u, int(i) + side, side)
-        slope = _slope(u[max(0, at - 2 * side) : at])
+        slope = _slope(u[max(0, at - max(stay, 2 * side)) : at])
         found = StepUp(
             at=at,
             before=float(np.median(u[at - side : at])) + slope * side / 2,

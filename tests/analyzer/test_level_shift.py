@@ -50,6 +50,7 @@ def spiked(points: int) -> np.ndarray:
         pytest.param(curve(1.05), id="small"),
         pytest.param(spiked(8), id="a spike"),
         pytest.param(curve(0.6), id="a step down"),
+        pytest.param(curve() * (1 + 8 * np.exp(-(row % 60) / 6)), id="spikes one after the other"),
         pytest.param(curve(sd=0.1, rho=0.9), id="waves"),
         pytest.param(curve() * (1 + np.clip((row - 300) / 200, 0, 1)), id="a climb"),
     ],
