@@ -26,6 +26,9 @@ from afterrun.analyzer.series import Series
 from afterrun.analyzer.verdicts import abstained, refuted
 from afterrun.analyzer.view import Pair, RunView
 
+TOLD_BY = ("divergence", "level-shift")
+"""Findings that tell why both curves rose."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Overfit(Pass):
@@ -35,7 +38,7 @@ class Overfit(Pass):
     title: ClassVar[str] = "Overfitting"
     about: ClassVar[str] = "curves"
     needs: ClassVar[tuple[str, ...]] = ("metrics",)
-    after: ClassVar[tuple[str, ...]] = ("divergence",)
+    after: ClassVar[tuple[str, ...]] = TOLD_BY
     explain: ClassVar[Explanation] = Explanation(
         meaning="From some step on the model got worse on data it does not train on while it got better on the data it trains on. "
         "Everything after that step was paid for and made the result worse.",
@@ -43,7 +46,7 @@ class Overfit(Pass):
         "min_after evaluations with a rising trend (Kendall's test on decorrelated blocks, one-sided p < p_confirmed) and a rise of more than min_rise_pct "
         "and of confirmed_se standard errors. On the work scale u (log of a loss, logit of an accuracy, lower is better): rise = median(last q) - median(q around the minimum), "
         "q = max(3, tail / 4), se = 1.2533 sigma sqrt(2 / q_eff). The training curve must fall over the same stretch (95 % interval of its Theil-Sen slope below 0) "
-        "or have reached its floor. A held-out metric without a training curve of its own is put beside the training loss. Weaker evidence (p_possible, possible_se) or a training curve too noisy to tell gives 'possible'. A jump to a level far above the noise that lasts for jump_after evaluations to the end is 'possible' too. Every held-out loss is judged and the worst confirmed one speaks. A gap between the curves alone is never overfitting.",
+        "or have reached its floor. A held-out metric without a training curve of its own is put beside the training loss. Weaker evidence (p_possible, possible_se; without a trend a rise of far_factor times the least one, every later evaluation above the turn) or a training curve too noisy to tell gives 'possible'. A jump to a level far above the noise that lasts for jump_after evaluations to the end is 'possible' too. Every held-out loss is judged and the worst confirmed one speaks. A gap between the curves alone is never overfitting.",
         abstains="Without a held-out curve, without its training curve, with fewer than min_evals real evaluations (repeated values count once), or when the two "
         "curves count different things (batches, epochs) and no wall clock brings them together.",
         confused_with="A generalisation gap that does not grow, divergence (the training loss rises too), drift of the validation data or of batch-norm statistics "
@@ -67,6 +70,10 @@ class Overfit(Pass):
     min_rise_pct: float = threshold(
         1.0,
         "least rise: percent of a loss, percentage points of an accuracy, percent of the range of other metrics",
+    )
+    far_factor: float = threshold(
+        20.0,
+        "rise, in units of the least one, that is 'possible' without a trend where every later evaluation is worse than the turn",
     )
     jump_after: int = threshold(
         3, "evaluations at the new level for a jump of the held-out curve", unit="evaluations"
@@ -151,7 +158,11 @@ class Overfit(Pass):
             return "confirmed"
         if turn.p_up < self.p_possible and turn.rise > self.possible_se * turn.se:
             return "possible"
-        return "refuted"
+        # a few evaluations far above, in no order: too few for a trend, too high for noise
+        far = turn.rise > max(self.confirmed_se * turn.se, self.far_factor * found.least_rise)
+        cost = found.matched.val_cost
+        apart = float(cost[turn.best + 1 :].min()) > float(cost[turn.low : turn.best + 1].max())
+        return "possible" if far and apart else "refuted"
 
     def _verdict(self, view: RunView, found: Assessment) -> Finding:
         status = self._strength(found)
@@ -163,10 +174,12 @@ class Overfit(Pass):
         course = found.train.course
         jumped = after_jump(found, min_after=self.jump_after, floor_share=self.floor_share)
         if jumped is not None and jumped.train.goes_on:
-            diverged = next((f for f in view.earlier.get("divergence", ()) if f.is_alarm), None)
-            if diverged is not None:
-                title = f"No overfitting: {found.val.tag} jumped while the training loss diverged, which is told there."
-                return refuted(self, view, title, jsonable({**values, "reason": "divergence"}))
+            told = next(
+                (code for code in TOLD_BY if any(f.is_alarm for f in view.earlier.get(code, ()))), None
+            )
+            if told is not None:
+                title = f"No overfitting: {found.val.tag} jumped, and so did the training loss ({told})."
+                return refuted(self, view, title, jsonable({**values, "reason": told}))
             values |= {**measures(jumped), "reason": "jumped, not drifted"}
             return self._finding(view, jumped, "possible", values)
         if status == "refuted":
