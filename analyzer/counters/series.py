@@ -109,6 +109,15 @@ def counter_series(samples: pl.DataFrame, *counters: str) -> list[CounterSeries]
     ]
 
 
+def device_series(samples: pl.DataFrame, counter: str) -> list[CounterSeries]:
+    """The series of a counter, one a device: without those of extremes over ranks, and without a total of all devices where
+    each has its own.
+    """
+    found = [s for s in counter_series(samples, counter) if "extreme=" not in s.series]
+    apart = {(s.source, s.rank, s.host) for s in found if s.device is not None}
+    return [s for s in found if s.device is not None or (s.source, s.rank, s.host) not in apart]
+
+
 def _built(part: pl.DataFrame, of: dict[str, object]) -> CounterSeries:
     clock = part["t_ns"].null_count() == 0
     part = part.sort("t_ns", maintain_order=True) if clock else part

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from afterrun.analyzer.counters.series import CounterSeries, counter_series, steady
+from afterrun.analyzer.counters.memory import device_memory, gib
+from afterrun.analyzer.counters.series import CounterSeries, device_series, steady
 from afterrun.analyzer.finding import Effect, Evidence, Finding, Severity, Status, Where, jsonable
 from afterrun.analyzer.prose import count, number, percent, span_time
 from afterrun.analyzer.registry import Explanation, Pass, threshold
@@ -31,7 +32,7 @@ class LowUtilization(Pass):
         meaning="A device that the job holds is used for a small part of the time.",
         rule="From counters: utilization.gpu is the share of the last sampling period in which at least one kernel ran, an upper bound of use. Over the steady part (first to last sample of at least start_pct), weighted by time, "
         "a mean below low_pct is possible, for samples say that a device was little used and not that the job lost by it; critical below very_low_pct when it also stays below low_pct in 95 % of the time. A device that never reaches "
-        "start_pct is unused and told as information. From a trace: idle share of at least trace_idle_pct with most of it in Python or unobserved host work.",
+        "start_pct is unused; beside one that works it is told, as a warning where at least held_bytes of its memory are in use. From a trace: idle share of at least trace_idle_pct with most of it in Python or unobserved host work.",
         abstains="Without utilisation samples and without GPU activity in a trace.",
         confused_with="Waiting for collectives, whose kernels count as use; a sampler slower than the stalls; a second device that the job never meant to use.",
         remedies=(
@@ -53,22 +54,34 @@ class LowUtilization(Pass):
     )
     start_pct: float = threshold(5.0, "utilisation from which a device counts as in use", unit="%")
     min_samples: int = threshold(20, "fewer samples are not judged", unit="samples")
+    min_unused: int = threshold(10, "samples of a device from which 'never used' is said", unit="samples")
+    held_bytes: float = threshold(
+        2.0**30, "memory in use from which something holds a device that is never used", unit="bytes"
+    )
     trace_idle_pct: float = threshold(30.0, "idle share of a trace without a named cause", unit="%")
 
     def run(self, view: RunView) -> Iterable[Finding]:
         """One finding a device with samples, and one a device of a trace."""
-        series = counter_series(view.tables.samples, "gpu_util_pct")
+        series = device_series(view.tables.samples, "gpu_util_pct")
+        busiest = max((s for s in series if len(s) >= self.min_unused), key=lambda s: s.mean, default=None)
         for one in series:
-            yield self._of_samples(view, one)
+            yield self._of_samples(view, one, busiest)
         for device in view.trace.devices:
             yield self._of_trace(view, device)
         if not series and not view.trace.devices:
             missing = ("samples of GPU utilisation (nvidia-smi, DCGM, W&B system metrics), or a trace",)
             yield abstained(self, view, "Not assessable: no utilisation is recorded.", missing)
 
-    def _of_samples(self, view: RunView, s: CounterSeries) -> Finding:
+    def _of_samples(self, view: RunView, s: CounterSeries, busiest: CounterSeries | None) -> Finding:
         name = "GPU" if s.device is None else f"GPU {s.device}"
         work = steady(s, self.start_pct)
+        if (
+            work is None
+            and busiest is not None
+            and busiest.mean >= self.low_pct
+            and len(s) >= self.min_unused
+        ):
+            return self._unused(view, s, busiest)
         if work is None or len(work) < self.min_samples:
             idle = work is None and len(s) >= self.min_samples
             title = (
@@ -98,6 +111,46 @@ class LowUtilization(Pass):
         title = f"{name} was in use at most {percent(mean)}{seconds} (sampled utilisation{swing})."
         return self._finding(view, s, ("possible", severity), title, values)
 
+    def _unused(self, view: RunView, s: CounterSeries, busiest: CounterSeries) -> Finding:
+        """A device that was never used beside one that worked: a warning only where something holds its memory."""
+        held = next(
+            (
+                m
+                for m in device_memory(view.tables.samples)
+                if m.used.device == s.device and m.used.host == s.host
+            ),
+            None,
+        )
+        at_work = "another" if busiest.device is None else f"GPU {busiest.device}"
+        title = (
+            f"GPU {s.device} was never used while {at_work} was in use {percent(busiest.mean)} of the time"
+        )
+        values = {
+            "mean_pct": s.mean,
+            "busiest_device": busiest.device,
+            "busiest_mean_pct": busiest.mean,
+            "held_bytes": None if held is None else held.peak,
+            "samples": len(s),
+            "interval_s": s.interval_s,
+            "seconds": float(s.seconds[-1]),
+        }
+        if held is None or held.peak < self.held_bytes:
+            memory = "" if held is None else f", with {gib(held.peak)} of its memory in use"
+            return self._finding(
+                view,
+                s,
+                ("possible", "info"),
+                f"{title}{memory}: perhaps the job never meant to use it.",
+                values,
+            )
+        return self._finding(
+            view,
+            s,
+            ("possible", "warning"),
+            f"{title}, though {gib(held.peak)} of its memory were held.",
+            values,
+        )
+
     def _finding(
         self,
         view: RunView,
@@ -106,7 +159,7 @@ class LowUtilization(Pass):
         title: str,
         values: dict[str, Any],
     ) -> Finding:
-        alarm = verdict[0] in ("confirmed", "possible")
+        alarm = verdict[0] in ("confirmed", "possible") and verdict[1] != "info"
         lost = values["seconds"] * (1 - values["mean_pct"] / 100) if alarm and values["interval_s"] else None
         return Finding(
             code=self.code,

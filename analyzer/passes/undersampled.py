@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from afterrun.analyzer.counters.series import CounterSeries, counter_series
+from afterrun.analyzer.counters.series import CounterSeries, device_series
 from afterrun.analyzer.finding import Finding, Where, jsonable
 from afterrun.analyzer.prose import number, percent
 from afterrun.analyzer.registry import Explanation, Pass, threshold
@@ -49,7 +49,7 @@ class Undersampled(Pass):
 
     def run(self, view: RunView) -> Iterable[Finding]:
         """One finding about the slowest series of utilisation."""
-        timed = [s for s in counter_series(view.tables.samples, "gpu_util_pct") if s.interval_s]
+        timed = [s for s in device_series(view.tables.samples, "gpu_util_pct") if s.interval_s]
         if not timed:
             yield abstained(
                 self,

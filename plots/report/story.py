@@ -115,15 +115,32 @@ def _healthy(view: RunView, findings: Sequence[Finding], kind: State) -> str:
         text += ", still improving at the end"
     blind = [f for code in DECISIVE for f in findings if f.code == code and f.status == "abstained"]
     blind = [f for f in blind if f.code not in looked]
+    if kind == "partly" and view.tables.metrics.is_empty() and (what := _beside_curves(view)):
+        return f"{text} of {what}; no curves are recorded"
     return f"{text}; {blind[-1].code} not assessable: {_reason(blind[-1])}" if kind == "partly" else text
 
 
 def _why_not(view: RunView, findings: Sequence[Finding]) -> str:
     if view.tables.metrics.is_empty():
-        return "no metric was recorded"
+        what = _beside_curves(view)
+        return (
+            f"only {what} are recorded, and no check could judge them" if what else "no metric was recorded"
+        )
     blind = [f for f in findings if f.status == "abstained"]
     first = [f for code in DECISIVE for f in blind if f.code == code] or blind
     return _reason(first[0]) if first else "no check ran"
+
+
+def _beside_curves(view: RunView) -> str:
+    """What is recorded of a run that has no curves; empty where nothing is."""
+    tables = view.tables
+    kinds = (
+        (tables.spans, "spans of a trace"),
+        (tables.samples, "counters"),
+        (tables.kernels, "profiles of kernels"),
+        (tables.histograms, "histograms"),
+    )
+    return " and ".join(words for table, words in kinds if not table.is_empty())
 
 
 def _reason(f: Finding) -> str:

@@ -96,12 +96,28 @@ class TestLowUtilization:
         assert low.status == "refuted"
         assert low.values["mean_pct"] == pytest.approx(95)
 
-    def test_an_unused_device_is_told_apart(self) -> None:
+    def test_b50_an_unused_device_is_told_apart(self) -> None:
         used, unused = found(
             "low-utilization", view((0, "gpu_util_pct", [95.0] * 50), (1, "gpu_util_pct", [0.0] * 50))
         )
-        assert (used.status, unused.status) == ("refuted", "refuted")
-        assert "never used" in unused.title
+        assert (used.status, unused.status, unused.severity) == ("refuted", "possible", "info")
+        assert unused.where.device == 1
+        assert "GPU 1 was never used while GPU 0 was in use 95 % of the time" in unused.title
+
+    def test_an_unused_device_whose_memory_is_held_is_a_warning(self) -> None:
+        busy, idle = [95.0] * 50, [0.0] * 50
+        rows = [(0, "gpu_util_pct", busy), (1, "gpu_util_pct", idle), (1, "mem_used_bytes", [20 * GIB] * 50)]
+        unused = found("low-utilization", view(*rows))[1]
+        assert (unused.severity, unused.values["held_bytes"]) == ("warning", 20 * GIB)
+
+    def test_devices_without_any_at_work_are_not_told_apart(self) -> None:
+        both = found("low-utilization", view((0, "gpu_util_pct", [0.0] * 50), (1, "gpu_util_pct", [0.0] * 50)))
+        assert [f.status for f in both] == ["refuted", "refuted"]
+
+    def test_a_total_of_all_devices_is_left_out_where_each_has_its_own(self) -> None:
+        rows = [(0, "gpu_util_pct", [90.0] * 50), (None, "gpu_util_pct", [10.0] * 50)]
+        assert [f.where.device for f in found("low-utilization", view(*rows))] == [0]
+        assert found("low-utilization", view(rows[1]))[0].severity == "critical"
 
     def test_nothing_recorded_is_no_answer(self) -> None:
         (low,) = found("low-utilization", view((0, "temp_c", [50.0] * 50)))

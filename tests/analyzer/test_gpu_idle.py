@@ -157,7 +157,7 @@ def test_one_large_gap_at_the_start_is_told_apart() -> None:
     assert "599 ms of it in one gap" in found.title
 
 
-def test_steps_without_gpu_events_make_the_share_unreliable() -> None:
+def test_b70_steps_without_gpu_events_make_the_share_unreliable() -> None:
     book = TraceBook()
     for k in range(32):
         book.span("annotation", f"ProfilerStep#{k}", k * 1000, 1000, step=k)

@@ -48,7 +48,7 @@ def test_links_in_tar_files_are_left_out(tmp_path: Path) -> None:
     assert is_archive(archive)
 
 
-def test_a_bomb_is_stopped_on_its_way(tmp_path: Path) -> None:
+def test_b82_a_bomb_is_stopped_on_its_way(tmp_path: Path) -> None:
     archive = tmp_path / "bomb.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as z:
         z.writestr("zeros.csv", b"\0" * (64 * 2**20))

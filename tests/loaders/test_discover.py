@@ -12,7 +12,7 @@ def reasons(root: Path) -> dict[str, str]:
     return {f.source.name: f.reason for f in discover(root) if f.loader is None}
 
 
-def test_links_out_of_the_root_and_loops_are_not_followed(tmp_path: Path) -> None:
+def test_b82_links_out_of_the_root_and_loops_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "secret.csv").write_text("step,loss\n1,2\n2,1\n")
     root = tmp_path / "root"

@@ -58,7 +58,7 @@ class TestUnits:
 
 
 class TestPages:
-    def test_details_with_lines_of_the_profiler_around(self, tmp_path: Path) -> None:
+    def test_b64_details_with_lines_of_the_profiler_around(self, tmp_path: Path) -> None:
         text = ncu_details(
             [
                 (0, "gemm<float, 4>(float*, int)", "Duration", "us", "1,234.56"),
@@ -71,7 +71,7 @@ class TestPages:
         assert value(found, 0, "Duration") == 1_234_560
         assert value(found, 0, "Compute (SM) Throughput") == 61.2
 
-    def test_raw_page_has_its_units_below_the_header(self, tmp_path: Path) -> None:
+    def test_b64_raw_page_has_its_units_below_the_header(self, tmp_path: Path) -> None:
         found = read(
             tmp_path,
             "raw.csv",

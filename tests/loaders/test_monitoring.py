@@ -43,7 +43,7 @@ class TestPrometheusText:
 
 
 class TestPrometheusJson:
-    def test_stale_marks_stay_nan_and_holes_stay_holes(self, tmp_path: Path) -> None:
+    def test_b53_stale_marks_stay_nan_and_holes_stay_holes(self, tmp_path: Path) -> None:
         values = [
             [START_S + 15 * i, "NaN" if i in (5, 6) else "+Inf" if i == 9 else "90"]
             for i in range(21)

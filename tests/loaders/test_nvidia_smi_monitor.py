@@ -31,7 +31,7 @@ def test_columns_by_name_and_unit(tmp_path: Path) -> None:
     assert read.said("no time is recorded (-o DT writes it)")
 
 
-def test_headers_come_again_and_a_missing_sensor_stays_missing(tmp_path: Path) -> None:
+def test_b52_headers_come_again_and_a_missing_sensor_stays_missing(tmp_path: Path) -> None:
     """B52: a dash for a missing sensor, and both header lines in the middle of the rows."""
     head = "# gpu   pwr gtemp mtemp    sm   mem\n# Idx     W     C     C     %     %\n"
     lines = [f"    0   {111 - i}    60     -    {25 + i}     7\n" for i in range(8)]

@@ -32,7 +32,7 @@ class TestSnapshot:
         assert found.tables.samples["t_ns"].min() == START_S * 10**9
 
     @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
-    def test_every_protocol_of_today(self, tmp_path: Path, protocol: int) -> None:
+    def test_b78_every_protocol_of_today(self, tmp_path: Path, protocol: int) -> None:
         (tmp_path / "s.pickle").write_bytes(pickle.dumps(snapshot(), protocol=protocol))
         assert len(samples(collect([tmp_path]), "mem_alloc_bytes")) == 4
 
@@ -42,7 +42,7 @@ class TestSnapshot:
         (tmp_path / "s.pickle").write_bytes(pickle.dumps(made, protocol=4))
         assert samples(collect([tmp_path]), "mem_alloc_bytes")[-1] == 3 * MIB
 
-    def test_a_pickle_that_asks_for_code_is_refused_by_name(self, tmp_path: Path) -> None:
+    def test_b78_a_pickle_that_asks_for_code_is_refused_by_name(self, tmp_path: Path) -> None:
         (tmp_path / "snapshot.pickle").write_bytes(
             pickle.dumps({"segments": [Evil()], "device_traces": []}, protocol=4)
         )

@@ -108,7 +108,7 @@ def test_the_table_sorts_and_filters(tmp_path: Path) -> None:
     assert after(type_in + "type('overfit b'); type('')") == [("c", False), ("b", False), ("a", False)]
 
 
-def test_nothing_from_the_logs_is_obeyed(tmp_path: Path) -> None:
+def test_b79_nothing_from_the_logs_is_obeyed(tmp_path: Path) -> None:
     out = tmp_path / "out"
     write_report(hostile(), [], out, version="0", command="<script>alert(1)</script>")
     tree, console = browse(out / "index.html", tmp_path / "profile")

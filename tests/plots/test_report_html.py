@@ -248,7 +248,7 @@ def test_a_picture_that_cannot_be_read_costs_the_picture(tmp_path: Path) -> None
     assert Tree(page(example(), tmp_path, drawn)).all("img") == []
 
 
-def test_two_hundred_runs_fit(tmp_path: Path) -> None:
+def test_b80_two_hundred_runs_fit(tmp_path: Path) -> None:
     parts = [learning(f"trial-{i}", i, n=200) for i in range(200)]
     codes = ("divergence", "non-finite", "plateau", "noisy", "restart", "incomplete", "spike")
     findings: list[Finding] = [fine(f"trial-{i}", code) for i in range(200) for code in codes]
