@@ -36,6 +36,14 @@ class Source:
     """Tags that are asked for; a loader may skip the others (``afterrun.loaders.wanted``). None: all."""
 
 
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """Which process of how many."""
+
+    rank: int
+    of: int
+
+
 class Loader(ABC):
     """One format: says whether a file is its own, and turns the file into batches.
 
@@ -65,6 +73,13 @@ class Loader(ABC):
 
         MLflow and DVCLive keep one file a metric, far below the folder of the run. None (the default)
         leaves it to the rules of ``afterrun.loaders.runs.grouping``.
+        """
+        return None
+
+    def rank(self, source: Source) -> Rank | None:  # noqa: ARG002  # for formats that say it
+        """Which process wrote the file, where its first bytes say so; never raises.
+
+        What a file says goes before what its name says. None (the default) leaves it to the name.
         """
         return None
 

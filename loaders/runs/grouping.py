@@ -117,7 +117,9 @@ def _home(member: Member, tree: _Tree) -> tuple[str, Member, list[str]]:
     if member.writer is not None and (output := _trainer_output(home, tree)) is not None:
         home = output
         reasons.append("event files of the Trainer below its output folder")
-    return home, replace(member, prefix=prefix, rank=rank), reasons
+    told = member.found.loader.rank(member.found.source)
+    rank, of = (rank, None) if told is None else (told.rank, told.of)
+    return home, replace(member, prefix=prefix, rank=rank, of=of), reasons
 
 
 def _joined_above(member: Member, tree: _Tree) -> tuple[str, str, int | None, list[str]]:

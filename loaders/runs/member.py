@@ -20,6 +20,8 @@ class Member:
     found: Found
     prefix: str = ""
     rank: int | None = None
+    of: int | None = None
+    """How many processes the file itself says there were; its rank is told by the file then."""
     by_layout: bool = False
     """The layout of the format itself says which run the file belongs to."""
     job: str | None = None
@@ -59,7 +61,7 @@ class Group:
 def stem_of(name: str) -> str:
     """The last part of a name without its suffix (``.tar.gz`` counts as one)."""
     base = name.rpartition("/")[2]
-    for suffix in (".tar.gz", ".csv.gz", ".json.gz"):
+    for suffix in (".pt.trace.json.gz", ".pt.trace.json", ".tar.gz", ".csv.gz", ".json.gz"):
         if base.endswith(suffix):
             return base[: -len(suffix)]
     head, dot, _ = base.rpartition(".")

@@ -14,6 +14,7 @@ from afterrun.loaders.runs.member import Group, Member, family_of
 from afterrun.loaders.runs.streams import stream_of
 
 PARTS = "rank or split files of one run"
+RANKS = "ranks of one job, as the files say"
 STREAMS = "output and error stream of one job"
 
 _TABLES = frozenset({"csv", "tsv", "jsonl", "ndjson"})
@@ -36,33 +37,54 @@ def split_siblings(home: str, placed: Sequence[Member], reasons: list[str]) -> l
         by_format[member.format].append(member)
     together: list[Member] = []
     apart: list[Group] = []
-    for format_, members in by_format.items():
+    for members in by_format.values():
         together += [m for m in members if m.by_layout]
         logs = _logs([m for m in members if not m.by_layout])
-        if not logs:
-            continue
-        loader = logs[0].members[0].found.loader
-        assert loader is not None
-        alone = len({log.members[0].folder for log in logs}) == len(logs)
-        alone = alone and not any(log.members[0].found.source.name in strangers for log in logs)
-        if format_ == "tensorboard" or loader.snapshot or alone:
-            together += [m for log in logs for m in log.members]
-            reasons += [STREAMS] if any(len(log.members) > 1 for log in logs) else []
-            continue
-        families: dict[str, list[_Log]] = defaultdict(list)
-        for log in logs:
-            families[family_of(log.stem)[0]].append(log)
-        if len(families) == 1 and _are_parts(logs):
-            together += [_with_split(m, log.stem) for log in logs for m in log.members]
-            reasons.append(PARTS)
-            continue
-        for family in families.values():
-            apart += _sibling_groups(home, family)
-    groups = list(apart)
+        if logs:
+            mine, runs, why = _of_one_format(home, logs, strangers)
+            together += mine
+            apart += runs
+            reasons += why
     if together:
         text = "; ".join(dict.fromkeys(reasons)) or ("one folder" if len(together) > 1 else "one file")
-        groups.append(Group(run=home, members=tuple(together), grouped_by=text))
-    return groups
+        return [*apart, Group(run=home, members=tuple(together), grouped_by=text)]
+    return apart
+
+
+def _of_one_format(
+    home: str, logs: Sequence[_Log], strangers: frozenset[str]
+) -> tuple[list[Member], list[Group], list[str]]:
+    """(members of the run of the folder, runs of their own, rules used) of the logs of one format."""
+    loader = logs[0].members[0].found.loader
+    assert loader is not None
+    jobs, logs = _jobs(logs)
+    if len(jobs) == 1 and not logs:
+        return [m for log in jobs[0] for m in log.members], [], [RANKS]
+    apart = [
+        Group(
+            run=_join(home, job[0].stem),
+            members=tuple(m for log in job for m in log.members),
+            grouped_by=RANKS,
+        )
+        for job in jobs
+    ]
+    if not logs:
+        return [], apart, []
+    if loader.family == "traces":
+        logs = _without_lone_rank(logs)
+    alone = len({log.members[0].folder for log in logs}) == len(logs)
+    alone = alone and not any(log.members[0].found.source.name in strangers for log in logs)
+    if loader.format == "tensorboard" or loader.snapshot or alone:
+        streams = [STREAMS] if any(len(log.members) > 1 for log in logs) else []
+        return [m for log in logs for m in log.members], apart, streams
+    families: dict[str, list[_Log]] = defaultdict(list)
+    for log in logs:
+        families[family_of(log.stem)[0]].append(log)
+    if len(families) == 1 and _are_parts(logs):
+        return [_with_split(m, log.stem) for log in logs for m in log.members], apart, [PARTS]
+    for family in families.values():
+        apart += _sibling_groups(home, family)
+    return [], apart, []
 
 
 def _strangers(members: Sequence[Member]) -> frozenset[str]:
@@ -94,6 +116,34 @@ def _is_usual(stem: str) -> bool:
     return all(w in _USUAL_WORDS or not w for w in words)
 
 
+def _jobs(logs: Sequence[_Log]) -> tuple[list[list[_Log]], list[_Log]]:
+    """(files of one capture by all ranks of one job, one list a capture; the other logs).
+
+    Only files that say themselves which of how many processes wrote them. Where every rank left as many files,
+    the first ones are one capture, the second ones the next.
+    """
+    by_size: dict[int, dict[int, list[_Log]]] = defaultdict(lambda: defaultdict(list))
+    for log in logs:
+        if log.of is not None and log.of > 1 and log.rank is not None:
+            by_size[log.of][log.rank].append(log)
+    jobs: list[list[_Log]] = []
+    for ranks in by_size.values():
+        if len(ranks) > 1 and len({len(files) for files in ranks.values()}) == 1:
+            jobs += [list(capture) for capture in zip(*(ranks[r] for r in sorted(ranks)), strict=True)]
+    taken = {id(log) for job in jobs for log in job}
+    return jobs, [log for log in logs if id(log) not in taken]
+
+
+def _without_lone_rank(logs: Sequence[_Log]) -> list[_Log]:
+    """A number in the name of a trace (``worker0``) is a rank only where there is another one beside it."""
+    if len({log.rank for log in logs}) > 1:
+        return list(logs)
+    return [
+        log if log.of is not None else replace(log, members=tuple(replace(m, rank=None) for m in log.members))
+        for log in logs
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class _Log:
     """One log: a file, or the two that the output and the error stream of one job went to."""
@@ -104,6 +154,10 @@ class _Log:
     @property
     def rank(self) -> int | None:
         return self.members[0].rank
+
+    @property
+    def of(self) -> int | None:
+        return self.members[0].of
 
 
 def _logs(members: Sequence[Member]) -> list[_Log]:

@@ -12,6 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from afterrun.analyzer.inventory import inventory
+from afterrun.loaders.collect import collect
 from afterrun.loaders.errors import UnreadableError
 from afterrun.loaders.formats.traces.kineto import Kineto
 from afterrun.loaders.registry import HEAD_BYTES
@@ -447,3 +449,45 @@ def test_corpus(record: dict[str, Any]) -> None:
         lane = pl.col("lane").cast(pl.String).is_in(["kernel", "comm"])
         mine = read.spans.filter((pl.col("device") == int(device)) & lane)
         assert mine["dur_ns"].sum() == pytest.approx(1000 * kernels["sum_us"], abs=10 + 250 * kernels["n"])
+
+
+# -- ranks ---------------------------------------------------------------------------------------------
+
+
+def write_rank(path: Path, rank: int | None, of: int = 2, length: int = 10) -> None:
+    job = {} if rank is None else {"distributedInfo": {"backend": "nccl", "rank": rank, "world_size": of}}
+    write_trace(path, trace([launch(0, 1), kernel("k", 10, length, correlation=1)], **job))
+
+
+def ranks(root: Path) -> dict[str, list[int | None]]:
+    """Run -> rank of each of its devices."""
+    runs = inventory(collect([root]))["runs"]
+    return {run["run"]: [device["rank"] for device in run["devices"]] for run in runs}
+
+
+def test_ranks_of_one_job_are_one_run_whatever_their_files_are_called(tmp_path: Path) -> None:
+    for rank, name in enumerate(("node1_17.1700000000123456789", "node1_18.1700000001123456789")):
+        write_rank(tmp_path / "ddp" / f"{name}.pt.trace.json", rank)
+    assert ranks(tmp_path) == {"ddp": [0, 1]}
+
+
+def test_the_file_says_its_rank_before_its_name(tmp_path: Path) -> None:
+    for rank in (0, 1):
+        write_rank(tmp_path / "ddp" / f"worker{1 - rank}.1700000000123.pt.trace.json.gz", rank, length=10 + rank)
+    run = inventory(collect([tmp_path]))["runs"][0]
+    assert {d["rank"]: d["busy_ns"] for d in run["devices"]} == {0: 10_000, 1: 11_000}
+
+
+def test_captures_of_one_job_one_after_the_other(tmp_path: Path) -> None:
+    for pid, rank in ((17, 0), (18, 1)):
+        for capture in (1, 2):
+            write_rank(tmp_path / f"node1_{pid}.170000000{capture}.pt.trace.json", rank)
+    assert ranks(tmp_path) == {"node1_17.1700000001": [0, 1], "node1_17.1700000002": [0, 1]}
+
+
+def test_a_worker_alone_is_no_rank_of_many(tmp_path: Path) -> None:
+    write_rank(tmp_path / "one" / "worker0.1700000000123.pt.trace.json", None)
+    write_rank(tmp_path / "part" / "worker0.1700000000123.pt.trace.json", 3, of=8)
+    for worker in (0, 1):
+        write_rank(tmp_path / "named" / f"worker{worker}.pt.trace.json", None)
+    assert ranks(tmp_path) == {"named": [0, 1], "one": [None], "part": [3]}

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from afterrun.loaders.registry import Loader, Source
+from afterrun.loaders.registry import Loader, Rank, Source
 from afterrun.loaders.schema import Batch
 from afterrun.loaders.traces.inflating import opening
 from afterrun.loaders.traces.kineto.capture import Capture
@@ -25,6 +25,10 @@ _CATEGORY = re.compile(
     rb'|gpu_(?:memcpy|memset|user_annotation)|user_annotation|cpu_instant_event)"',
     re.IGNORECASE,
 )
+_JOB_BYTES = 2**18
+_JOB = re.compile(rb'"distributedInfo"\s*:\s*\{')
+_JOB_CHARS = 4000
+_RANK, _OF = (re.compile(rb'"%s"\s*:\s*(\d{1,9})\b' % key) for key in (b"rank", b"world_size"))
 
 
 class Kineto(Loader):
@@ -41,6 +45,22 @@ class Kineto(Loader):
         if b'"ph"' in text and _CATEGORY.search(text):
             return True
         return bool(_SURE.search(text) and _TRACE.search(text)) or b'"schemaVersion"' in text[:64]
+
+    def rank(self, source: Source) -> Rank | None:
+        """From ``distributedInfo``, which stands before the events."""
+        try:
+            with source.path.open("rb") as file:
+                text = opening(file.read(_JOB_BYTES))
+        except OSError:
+            return None
+        job = _JOB.search(text)
+        told = (
+            []
+            if job is None
+            else [key.search(text, job.end(), job.end() + _JOB_CHARS) for key in (_RANK, _OF)]
+        )
+        rank, of = (int(found[1]) if found else None for found in told or (None, None))
+        return None if rank is None or of is None or rank >= of else Rank(rank, of)
 
     def load(self, source: Source) -> Iterator[Batch]:
         """Read the events in one pass. Raises ``UnreadableError`` where the file holds none."""
