@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from afterrun.loaders.archives import is_archive, is_single, unpack
 from afterrun.loaders.collection import Unclaimed
 from afterrun.loaders.errors import NothingToAnalyseError, UsageError
+from afterrun.loaders.registry import HEAD_BYTES, claim
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ def _expand(argument: str) -> list[Path]:
 
 def _ready(path: Path, scratch: Path, number: int) -> tuple[Path | None, list[Unclaimed]]:
     """(what to read, what was left out); nothing to read where an archive gave no file."""
-    if not is_archive(path):
+    if not is_archive(path) or (is_single(path) and _is_read_packed(path)):
         return path, []
     target = scratch / str(number)
     if not is_single(path):
@@ -82,6 +83,15 @@ def _ready(path: Path, scratch: Path, number: int) -> tuple[Path | None, list[Un
     if not files:
         return None, left_out
     return files[0] if is_single(path) else target, left_out
+
+
+def _is_read_packed(path: Path) -> bool:
+    """Whether a loader takes the compressed file as it is, so that nothing has to be written to disk."""
+    try:
+        with path.open("rb") as file:
+            return claim(path, file.read(HEAD_BYTES)) is not None
+    except OSError:
+        return False
 
 
 def _stem(name: str) -> str:

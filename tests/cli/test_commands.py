@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import sys
 import zipfile
@@ -167,6 +168,27 @@ def test_inspect_table_of_counters_and_devices(call: Call, tmp_path: Path) -> No
     assert ["mem_used_bytes", "1", "5", "120", "MiB", "120", "MiB"] in lines
     # 5 kernels of 80 ns, 20 ns apart: 400 of 480 ns
     assert ["GPU", "0", "5", "480", "ns", "83", "%", "17", "%", "20", "ns"] in lines
+
+
+def test_what_a_loader_reads_packed_is_not_unpacked_first(call: Call, tmp_path: Path) -> None:
+    events = [
+        {
+            "ph": "X",
+            "cat": "kernel",
+            "name": "k",
+            "pid": 0,
+            "tid": 7,
+            "ts": 1,
+            "dur": 2,
+            "args": {"device": 0},
+        }
+    ]
+    trace = json.dumps({"schemaVersion": 1, "traceEvents": events}).encode()
+    (tmp_path / "a.pt.trace.json.gz").write_bytes(gzip.compress(trace))
+    (tmp_path / "b.csv.gz").write_bytes(gzip.compress(b"step,loss\n1,2\n2,1\n"))
+    for name, source in (("a.pt.trace.json.gz", "a.pt.trace.json.gz"), ("b.csv.gz", "b.csv")):
+        _, out, _ = call("inspect", tmp_path / name, "--json")
+        assert [s["path"] for s in json.loads(out)["runs"][0]["sources"]] == [source]
 
 
 def test_names_are_shown_as_they_are(call: Call, tmp_path: Path) -> None:
