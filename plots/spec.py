@@ -82,6 +82,8 @@ class XAxis(NamedTuple):
     high: float
     whole: bool = True
     """Whether only whole numbers make sense."""
+    end: float | None = None
+    """Where the numbers end, if before ``high``: what lies beyond is room for words."""
 
 
 class Key(NamedTuple):

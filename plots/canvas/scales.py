@@ -87,7 +87,7 @@ def x_axis(pen: Pen, ax: Axes, x: XAxis, ticks: Callable[[float, float, int], li
     scale = ax.get_position().width * pen.theme.width_in / (x.high - x.low)
     at, labels = [x.low], [""]
     for most in range(pen.theme.x_ticks, 1, -1):
-        at = ticks(x.low, x.high, most)
+        at = ticks(x.low, x.high if x.end is None else x.end, most)
         labels = step_texts(at)
         wide = [pen.width(t, SMALL) for t in labels]
         gaps = [

@@ -74,7 +74,7 @@ class GapWaterfall(Figure):
                 f"{n} {percent(100 * ns / span)}" for n, ns in zip(names, spent.values(), strict=True)
             )
             + ".",
-            x=XAxis(f"time, {unit.name}", 0.0, ROOM * span / unit.ns, whole=False),
+            x=XAxis(f"time, {unit.name}", 0.0, ROOM * span / unit.ns, whole=False, end=span / unit.ns),
             panels=(row_panel("main", names),),
             marks=notes_of(findings, self.codes),
             roles=dict(ROLES),

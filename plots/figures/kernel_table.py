@@ -66,6 +66,7 @@ class KernelTable(Figure):
             )
             frames.append(rows("main", "label", words, [k["share_pct"]], y=[float(i)]))
         names = tuple(display_name(k["short"], NAME_CHARS) for k in top)
+        longest = max(k["share_pct"] for k in top)
         rest = 100 - sum(k["share_pct"] for k in top)
         return Prepared(
             frame=stack(frames),
@@ -73,7 +74,7 @@ class KernelTable(Figure):
             note=f"{span_time(device.kernels.total_ns)} of kernel time; {len(top)} of {len(table)} names, the others {percent(max(rest, 0))}",
             alt="; ".join(f"{n} {percent(k['share_pct'])}" for n, k in zip(names[:4], top, strict=False))
             + " of the kernel time.",
-            x=XAxis("share of the kernel time, %", 0.0, ROOM * max(k["share_pct"] for k in top), whole=False),
+            x=XAxis("share of the kernel time, %", 0.0, ROOM * longest, whole=False, end=longest),
             panels=(row_panel("main", names),),
             keys=tuple(Key("box", role, text) for kind, (role, text) in _KINDS.items() if kind in kinds),
             marks=notes_of(findings, self.codes),

@@ -14,6 +14,7 @@ from afterrun.analyzer.prose import number
 from afterrun.analyzer.view import RunView
 from afterrun.plots.canvas.decimate import envelope
 from afterrun.plots.canvas.paint import paint
+from afterrun.plots.canvas.text import display_name
 from afterrun.plots.content.compose import run_title
 from afterrun.plots.content.device import MAX_ROWS, notes_of
 from afterrun.plots.registry import Figure, Prepared, Skip
@@ -63,7 +64,14 @@ class Utilization(Figure):
     def prepare(self, view: RunView, findings: Sequence[Finding]) -> Prepared | Skip:
         """The series of each counter; holes in the record stay holes."""
         found = [
-            (p, [s for s in counter_series(view.tables.samples, p.counter) if s.device is not None])
+            (
+                p,
+                [
+                    s
+                    for s in counter_series(view.tables.samples, p.counter)
+                    if s.device is not None and len(s) > 1
+                ],
+            )
             for p in PANELS
         ]
         found = [(p, series[:MAX_ROWS]) for p, series in found if series]
@@ -85,17 +93,17 @@ class Utilization(Figure):
                     rows(
                         p.counter,
                         "smooth" if len(series) == 1 else "line",
-                        device_label(s),
+                        _name(s),
                         x[kept],
                         y=y[kept],
                     )
                 )
                 top = max(top, float(np.nanmax(y)))
             panels.append(Panel(p.counter, p.label, 0.0, 1.05 * (p.top or top or 1.0)))
-        labels = list(dict.fromkeys(device_label(s) for _, series in found for s in series))
+        labels = list(dict.fromkeys(_name(s) for _, series in found for s in series))
         roles = {name: ROLES[i % len(ROLES)] for i, name in enumerate(labels)}
         means = "; ".join(
-            f"{p.label.split(',')[0]} of {device_label(s[0])} {number(s[0].mean * p.factor)} on average"
+            f"{p.label.split(',')[0]} of {_name(s[0])} {number(s[0].mean * p.factor)} on average"
             for p, s in found
         )
         return Prepared(
@@ -117,6 +125,11 @@ class Utilization(Figure):
     def draw(self, prepared: Prepared, theme: Theme) -> MplFigure:
         """One panel a counter."""
         return paint(prepared, theme)
+
+
+def _name(s: CounterSeries) -> str:
+    """The device, and what tells several series of it apart."""
+    return device_label(s) + (f", {display_name(s.series, 24)}" if s.series else "")
 
 
 def _hours(s: CounterSeries, origin: int, *, timed: bool) -> np.ndarray:
