@@ -111,7 +111,9 @@ class TestLowUtilization:
         assert (unused.severity, unused.values["held_bytes"]) == ("warning", 20 * GIB)
 
     def test_devices_without_any_at_work_are_not_told_apart(self) -> None:
-        both = found("low-utilization", view((0, "gpu_util_pct", [0.0] * 50), (1, "gpu_util_pct", [0.0] * 50)))
+        both = found(
+            "low-utilization", view((0, "gpu_util_pct", [0.0] * 50), (1, "gpu_util_pct", [0.0] * 50))
+        )
         assert [f.status for f in both] == ["refuted", "refuted"]
 
     def test_a_total_of_all_devices_is_left_out_where_each_has_its_own(self) -> None:

@@ -473,7 +473,9 @@ def test_ranks_of_one_job_are_one_run_whatever_their_files_are_called(tmp_path: 
 
 def test_the_file_says_its_rank_before_its_name(tmp_path: Path) -> None:
     for rank in (0, 1):
-        write_rank(tmp_path / "ddp" / f"worker{1 - rank}.1700000000123.pt.trace.json.gz", rank, length=10 + rank)
+        write_rank(
+            tmp_path / "ddp" / f"worker{1 - rank}.1700000000123.pt.trace.json.gz", rank, length=10 + rank
+        )
     run = inventory(collect([tmp_path]))["runs"][0]
     assert {d["rank"]: d["busy_ns"] for d in run["devices"]} == {0: 10_000, 1: 11_000}
 

@@ -7,11 +7,13 @@ import pytest
 
 from afterrun.analyzer.passes.gpu_idle import GpuIdle
 from afterrun.analyzer.view import RunView
+from afterrun.loaders.schema import SCHEMAS
 from afterrun.plots.registry import Prepared, Skip, figures
 from afterrun.plots.spec import FRAME
 from afterrun.plots.theme import SCREEN, paper
 from tests.analyzer.test_counter_passes import view as counters
 from tests.analyzer.test_gpu_passes import ranks
+from tests.support.tables import make_tables
 from tests.support.traces import TraceBook
 
 TRACE_FIGURES = ("gpu-timeline", "gap-waterfall", "step-stack", "kernel-table", "loader-time")
@@ -131,3 +133,39 @@ def test_hostile_names_of_kernels_are_drawn_as_text() -> None:
     made = prepared("kernel-table", book.view())
     assert len(made.panels[0].rows) == 6
     assert figures()["kernel-table"].draw(made, SCREEN).axes
+
+
+def test_categories_of_memory_stack_to_what_is_held() -> None:
+    """4 GiB of before, 2 GiB of the forward pass for a while, 1 GiB of gradients."""
+    held = [("before the record", 0, 4.0), ("forward", 0, 2.0), ("backward", 1, 1.0), ("forward", 2, 0.0)]
+    samples = pl.DataFrame(
+        [
+            {
+                **dict.fromkeys(SCHEMAS["samples"]),
+                "run": "run",
+                "source": "s.pickle",
+                "device": 0,
+                "series": f'category="{name}"',
+                "counter": "mem_category_bytes",
+                "t_ns": at * 10**6,
+                "value": gib * GIB,
+            }
+            for name, at, gib in held
+        ],
+        schema=SCHEMAS["samples"],
+    )
+    made = figures()["memory-by-category"].prepare(
+        RunView(name="run", tables=make_tables({}).with_(samples=samples)), []
+    )
+    assert isinstance(made, Prepared)
+    tops = {
+        name: made.frame.filter(pl.col("name") == name).select("x", "high").rows()
+        for name in ("before the record", "backward", "forward")
+    }
+    assert [y for _, y in tops["before the record"]] == [4.0, 4.0, 4.0, 4.0]
+    assert [y for _, y in tops["forward"]] == [4.0, 6.0, 7.0, 5.0]
+    assert [x for x, _ in tops["forward"]] == [0.0, 0.0, 1.0, 2.0]
+    assert made.note.startswith(
+        "peak of 7.00 GiB in tensors: before the record 57 %, forward 29 %, backward 14 %"
+    )
+    assert figures()["memory-by-category"].draw(made, SCREEN) is not None

@@ -15,6 +15,7 @@ from afterrun.loaders.limits import GIB, check_size
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
 from afterrun.loaders.settings.tree import Settings
+from afterrun.loaders.traces.memory_categories import by_category
 from afterrun.loaders.traces.plainpickle import load_plain
 
 MAX_BYTES = 1 * GIB
@@ -54,6 +55,8 @@ class TorchMemorySnapshot(Loader):
             events = [e for e in traces[device] if isinstance(e, dict)] if device < len(traces) else []
             frame, lost = _series(device, events, held.get(device, (0, 0)))
             frames.append(frame)
+            parts = by_category(device, events, held.get(device, (0, 0))[0])
+            frames += [] if parts is None else [parts]
             damaged += lost
             ooms += [
                 (_time_ns(e), f"out of memory on device {device}: {_size(e)} bytes asked")
