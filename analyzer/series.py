@@ -27,6 +27,10 @@ WARMUP_POINTS = 20
 WARMUP_SHARE = 0.01
 
 
+HUGE = 1e150
+"""Sums of squares of larger values overflow; no training that computes in floats of 32 bits gets there."""
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Series:
     """Points of one (run, rank, tag) that survive restarts. Arrays share one length n.
@@ -70,8 +74,8 @@ class Series:
 
     @cached_property
     def finite(self) -> npt.NDArray[np.bool_]:
-        """Mask of finite values, shape (n,)."""
-        return np.isfinite(self.value)
+        """Mask of finite values, shape (n,). What is larger than ``HUGE`` counts as infinite: its square is."""
+        return np.abs(self.value) <= HUGE
 
     @cached_property
     def y(self) -> Array:
@@ -179,11 +183,17 @@ def surviving(frame: pl.DataFrame) -> pl.DataFrame:
     Where the step is recorded everywhere it is strictly increasing afterwards: of two rows at one step
     the one written last stays.
     """
-    alive = frame.filter(~pl.col("superseded") & pl.col("value").is_not_null())
+    alive = frame
+    if frame["superseded"].to_numpy().any() or frame["value"].null_count():
+        alive = frame.filter(~pl.col("superseded") & pl.col("value").is_not_null())
     step = alive["step"]
-    if step.null_count() or (len(step) < 2 or bool((step.diff().drop_nulls() > 0).all())):
+    if step.null_count() or _increases(step.to_numpy()):
         return alive
     return alive.sort("step", maintain_order=True).unique("step", keep="last", maintain_order=True)
+
+
+def _increases(x: npt.NDArray[np.int64]) -> bool:
+    return bool((x[1:] > x[:-1]).all())
 
 
 def build_series(
@@ -215,7 +225,7 @@ def build_series(
         wall_ns=wall.to_numpy().astype(np.int64) if wall.null_count() == 0 else None,
         epoch=epoch.to_numpy().astype(np.float64) if epoch.null_count() == 0 else None,
         attempt=alive["attempt"].to_numpy().astype(np.int32),
-        superseded=int(frame["superseded"].sum()),
+        superseded=int(np.count_nonzero(frame["superseded"].to_numpy())),
         sampled=sampled,
         frame=frame,
     )

@@ -64,17 +64,16 @@ class RunView:
     def series(self) -> tuple[Series, ...]:
         """All curves with at least one surviving point, in order of first appearance."""
         sampled = set(self.tables.sources.filter(pl.col("sampled"))["source"].cast(pl.String))
-        parts = self.tables.metrics.sort("attempt", "seq", maintain_order=True).partition_by(
-            ["rank", "tag"], maintain_order=True
-        )
+        rows = self.tables.metrics.sort("attempt", "seq", maintain_order=True)
+        rows = rows.with_columns(pl.col("tag", "metric", "split", "source").cast(pl.String))
         built = [
             build_series(
-                p.with_columns(pl.col("tag", "metric", "split", "source").cast(pl.String)),
+                part,
                 run=self.name,
-                better=self._better(p["tag"].cast(pl.String)[0], p["metric"].cast(pl.String)[0]),
-                sampled=p["source"].cast(pl.String)[0] in sampled,
+                better=self._better(part["tag"][0], part["metric"][0]),
+                sampled=part["source"][0] in sampled,
             )
-            for p in parts
+            for part in rows.partition_by(["rank", "tag"], maintain_order=True)
         ]
         return tuple(s for s in built if s is not None)
 

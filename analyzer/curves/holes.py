@@ -28,7 +28,7 @@ class Hole:
     """First non-finite row."""
     count: int
     inf: int
-    """How many of them are infinite."""
+    """How many of them are infinite, or too large to be reckoned with."""
     longest: int
     """Rows of the longest unbroken stretch."""
     tail: int | None
@@ -82,14 +82,15 @@ def hole(s: Series) -> Hole | None:
     bad = ~s.finite
     if not bad.any():
         return None
+    infinite = int(np.count_nonzero(bad & ~np.isnan(s.value)))
     edges = np.flatnonzero(np.diff(np.concatenate([[False], bad, [False]]).astype(np.int8)))
     starts, ends = edges[::2], edges[1::2]
     return Hole(
         series=s,
-        pattern=_pattern(bad, starts, bool(np.isinf(s.value).any())),
+        pattern=_pattern(bad, starts, infinite > 0),
         first=int(starts[0]),
         count=int(bad.sum()),
-        inf=int(np.isinf(s.value).sum()),
+        inf=infinite,
         longest=int((ends - starts).max()),
         tail=int(starts[-1]) if bad[-1] else None,
         back=int(ends[0]) if ends[0] < len(bad) else None,

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from afterrun.analyzer.curves.holes import hole
 from afterrun.analyzer.finding import Finding
 from afterrun.analyzer.passes.non_finite import NonFinite
+from afterrun.analyzer.pipeline import run_passes
+from afterrun.analyzer.registry import build
 from afterrun.analyzer.view import RunView
 from tests.support.tables import make_view
 
@@ -246,3 +248,14 @@ def test_an_accuracy_lost_for_good_is_a_warning(bad: slice, severity: str) -> No
     accuracy = 0.9 - 0.5 / STEP
     accuracy[bad] = NAN
     assert run({"train/loss": loss(), "val/accuracy": accuracy}).severity == severity
+
+
+def test_values_that_no_sum_can_hold_count_as_infinite() -> None:
+    """Every pass over values near the largest float: none breaks, and the curve is told as infinite."""
+    rng = np.random.default_rng(0)
+    huge = rng.uniform(-1, 1, 200) * 1.7e308
+    view, faults = run_passes(
+        make_view({"loss": (range(200), np.abs(huge)), "val_loss": (range(200), huge)}), build()
+    )
+    assert faults == []
+    assert view.earlier["non-finite"][0].title.startswith("loss is infinite in all")
