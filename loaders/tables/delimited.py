@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import islice
 
+from afterrun.loaders.limits import MAX_QUOTED_LINES
 from afterrun.loaders.registry import HEAD_BYTES
 from afterrun.loaders.tables.cells import is_nothing, number
 from afterrun.loaders.tables.textblocks import decode_head, split_lines
@@ -24,6 +25,9 @@ LAYOUT_LINES = 200
 
 _HEADER_WITHIN = 20
 _MOSTLY_BINARY = 0.05
+_ZEROS = re.compile("\0{16,}")
+"""A stretch that a crash or a full disk left unwritten."""
+
 _TEXT_CONTROLS = "\t\n\v\f\r\x1b"
 _CELLS_JUDGED = 2000
 _COMMA_NUMBER = re.compile(r"[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?")
@@ -125,14 +129,32 @@ class _Line:
 
 
 def _content(lines: Sequence[str]) -> tuple[list[_Line], list[_Line]]:
-    """Lines that can be header or rows, and comment lines."""
+    """Lines that can be header or rows, and comment lines; the lines of a quoted cell put together."""
     content: list[_Line] = []
     comments: list[_Line] = []
-    for i, text in enumerate(lines[:LAYOUT_LINES]):
+    for i, text in _records(lines[:LAYOUT_LINES]):
         plain = text.strip().strip("\0")
         if plain:
             (comments if plain.startswith("#") else content).append(_Line(i, text))
     return content, comments
+
+
+def _records(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """(index of its first line, text) of every record: an odd quote takes the lines up to the next odd one with it."""
+    at = 0
+    while at < len(lines):
+        used = 1
+        if lines[at].count('"') % 2:
+            rest = lines[at + 1 : at + MAX_QUOTED_LINES]
+            closing = next((k for k, text in enumerate(rest, 2) if text.count('"') % 2), 1)
+            used = closing if _is_one_cell(lines[at : at + closing]) else 1
+        yield at, "\n".join(lines[at : at + used])
+        at += used
+
+
+def _is_one_cell(lines: Sequence[str]) -> bool:
+    """Whether the last line goes on where a quote was left open: not a stray quote on each of two rows."""
+    return len(lines) > 1 and not any(c in lines[-1].partition('"')[0] for c in DELIMITERS)
 
 
 def _choose(content: Sequence[_Line]) -> str | None:
@@ -250,7 +272,7 @@ def peek(head: bytes) -> Layout | None:
 
     For sniffers: reads nothing else, never raises. Cached, as every sniffer asks about the same head.
     """
-    text = decode_head(head).strip("\0")
+    text = _ZEROS.sub("", decode_head(head).strip("\0"))
     if text.lstrip()[:1] in ("{", "["):
         return None  # JSON, which has loaders of its own
     if not text or sum(1 for c in text if c < " " and c not in _TEXT_CONTROLS) > _MOSTLY_BINARY * len(text):

@@ -23,6 +23,10 @@ CURVES = {
     "per cent names": ("a.csv", "epoch,val acc (%)\n0,50\n1,60\n"),
     "utf-16": ("a.csv", "epoch,loss\r\n0,3\r\n1,2\r\n".encode("utf-16")),
     "any suffix": ("train.log", "epoch,loss\n0,3\n1,2\n"),
+    "dates with times and a metric": ("a.csv", "date,loss\n2024-02-01 00:00:01,3\n2024-02-01 00:00:02,2\n"),
+    "cells of several lines": ("a.csv", 'step,loss,note\n0,3,"a\nb"\n1,2,"c\n\nd"\n'),
+    "stray quotes": ("a.csv", 'step,loss,note\n0,3,"a\n1,2,"b\n2,1,c\n'),
+    "zeros of a crash among the first rows": ("a.csv", b"step,loss\n0,3\n1,2\n" + bytes(600) + b"\n3,1\n"),
     "columns named like the run": ("a.csv", "run,step,loss\nr1,0,3\nr1,1,2\nr1,2,1\n"),
 }
 

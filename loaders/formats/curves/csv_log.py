@@ -15,8 +15,8 @@ from pathlib import Path
 from afterrun.loaders.names import SPLIT_WORDS
 from afterrun.loaders.registry import Loader, Source
 from afterrun.loaders.schema import Batch
-from afterrun.loaders.tables.axes import EPOCH_NAMES, SOFT_STEP_NAMES, STEP_NAMES, flat
-from afterrun.loaders.tables.cells import is_nothing, number
+from afterrun.loaders.tables.axes import EPOCH_NAMES, SOFT_STEP_NAMES, STEP_NAMES, flat, is_wall_name
+from afterrun.loaders.tables.cells import is_nothing, moment, number
 from afterrun.loaders.tables.delimited import Layout, peek
 from afterrun.loaders.tables.labels import plan_labels
 from afterrun.loaders.tables.wide import load_wide
@@ -97,8 +97,10 @@ def _numeric_share(layout: Layout) -> tuple[float, int, int]:
     Words for a split take no share.
     """
     numeric = words = rows = splits = 0
+    clocks = {i for i, name in enumerate(layout.names) if is_wall_name(name)}
     for row in layout.sample:
-        cells = [c for c in row[: len(layout.names)] if not is_nothing(c)]
+        held = [(i, c) for i, c in enumerate(row[: len(layout.names)]) if not is_nothing(c)]
+        cells = [c for i, c in held if i not in clocks or moment(c) is None]  # a time is no word
         read = sum(1 for c in cells if number(c, decimal_comma=layout.decimal_comma) is not None)
         numeric += read
         words += len(cells) - read
