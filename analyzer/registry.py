@@ -101,7 +101,8 @@ def pass_types() -> Mapping[str, type[Pass]]:
                 if cls.code in found:
                     raise TypeError(f"two passes are named {cls.code!r}: {found[cls.code]!r} and {cls!r}")
                 found[cls.code] = cls
-    graph = {code: {a for a in found[code].after if a in found} for code in sorted(found)}
+    # lists, for a set of names has another order in every process
+    graph = {code: sorted(a for a in found[code].after if a in found) for code in sorted(found)}
     return {code: found[code] for code in TopologicalSorter(graph).static_order()}
 
 

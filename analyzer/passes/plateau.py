@@ -7,24 +7,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from afterrun.analyzer.curves.carry_forward import real_points
 from afterrun.analyzer.curves.descent import Descent
 from afterrun.analyzer.curves.flatness import Stretch, last_window, stretch
-from afterrun.analyzer.curves.lr_schedule import Schedule, lr_evidence, schedule_beside
-from afterrun.analyzer.curves.plateau_cause import REMEDIES, Scene, causes, scheduler_step
-from afterrun.analyzer.curves.plateau_text import lifted_title, measures, moving_title, rest_title, size
+from afterrun.analyzer.curves.lr_schedule import Schedule, schedule_beside
+from afterrun.analyzer.curves.plateau_cause import REMEDIES
+from afterrun.analyzer.curves.plateau_text import lifted_title, measures, moving_title, size
 from afterrun.analyzer.curves.rest import (
     Lifted,
     Rest,
     descent_of,
     flat_since,
     lifted_by_drops,
-    never_moved,
     stalled,
 )
-from afterrun.analyzer.finding import Effect, Finding, Where, jsonable
+from afterrun.analyzer.curves.rest_finding import rest_finding, stretch_where
+from afterrun.analyzer.finding import Effect, Finding, jsonable
 from afterrun.analyzer.prose import count
 from afterrun.analyzer.registry import Explanation, Pass, threshold
 from afterrun.analyzer.series import Series
@@ -43,11 +41,12 @@ class Plateau(Pass):
     title: ClassVar[str] = "Plateau"
     about: ClassVar[str] = "curves"
     needs: ClassVar[tuple[str, ...]] = ("metrics",)
+    after: ClassVar[tuple[str, ...]] = ("not-learning",)
     every_point: ClassVar[bool] = True
     explain: ClassVar[Explanation] = Explanation(
         meaning="The training loss stopped falling although the learning rate was still high and the run went on. "
         "A loss that is flat because the schedule ended or because nothing is left to learn is reported as information, not as a problem.",
-        rule="Three questions. Did it ever move? If the whole curve surely gained less than no_progress_pct: 'never moved'. Did it run into a wall? L = c + A (1 + xi t / s)^(-1/xi) is fitted "
+        rule="Two questions, of a loss that has moved at all (not-learning asks that first). Did it run into a wall? L = c + A (1 + xi t / s)^(-1/xi) is fitted "
         "to the training loss and its held-out curve together: xi >= 0 slows down smoothly (exponential, power law, any mixture of them), xi < 0 stops at a finite step. "
         "The stop must be more likely (2 ln of the likelihood ratio above possible_support or confirmed_support; open_support suffices for 'possible' where less than half of the loss was lost and most of the run rests at peak rate), leave at least min_share of the run after it with a learning rate above high_lr of its peak, "
         "and gain no more than rest_share of the earlier fall. Is it proven flat (95 % interval of the Theil-Sen slope on block means within flat_tolerance_pct over the whole stretch) for flat_share of the run at peak rate? "
@@ -57,7 +56,6 @@ class Plateau(Pass):
         remedies=(
             "Read the cause first: the remedies differ, and a learning rate that is too low is only one of eight.",
             "Stalled at peak rate: lower the rate by 3 to 10 from a checkpoint before the onset, or start the decay at the onset.",
-            "Never moved: check that parameters require gradients, that the optimizer holds them, labels and masks, and the rate.",
             "Swinging: the rate is too high. Gradient norm near zero: initialisation, dead units or a saturated loss.",
             "Flat at the end of the schedule: plan fewer steps, or a schedule that ends later.",
         ),
@@ -100,11 +98,6 @@ class Plateau(Pass):
     flat_tolerance_pct: float = threshold(
         1.0, "a loss that surely gained less than this in all that time is flat for long", unit="%"
     )
-    no_progress_pct: float = threshold(
-        5.0,
-        "a run that surely never gained more than this did not learn; 'confirmed' below half of it",
-        unit="%",
-    )
     lifted_share: float = threshold(
         0.1,
         "least length of a flat stretch before a drop of the rate that is worth a note",
@@ -127,6 +120,9 @@ class Plateau(Pass):
                 self, view, title, (f"{self.min_points} values of {s.tag}",), {"points": len(s.y)}
             )
             return
+        if any(f.is_alarm for f in view.earlier.get("not-learning", ())):
+            yield refuted(self, view, f"No plateau: {s.tag} never moved (not-learning).", {"tag": s.tag})
+            return
         schedule = schedule_beside(view, s)
         descent = descent_of(view, s)
         rest = self._rest(s, schedule, descent)
@@ -136,7 +132,7 @@ class Plateau(Pass):
         if rest is None:
             yield self._at_work(view, s, descent)
         else:
-            yield self._finding(view, s, rest, schedule, descent)
+            yield rest_finding(self, view, s, rest, schedule, descent)
 
     @property
     def _tolerance(self) -> float:
@@ -147,11 +143,6 @@ class Plateau(Pass):
         return math.log1p(self.flat_tolerance_pct / 100.0)
 
     def _rest(self, s: Series, schedule: Schedule | None, descent: Descent | None) -> Rest | None:
-        no_progress = math.log1p(self.no_progress_pct / 100.0)
-        whole = never_moved(s, no_progress, self._tolerance)
-        if whole is not None:
-            sure = whole.high < no_progress / 2.0
-            return Rest(kind="never moved", status="confirmed" if sure else "possible", stretch=whole)
         if descent is not None:
             wall = stalled(s, descent, schedule, min_share=self.min_share, high_lr=self.high_lr)
             limit = max(self._tolerance, self.rest_share * descent.fall)
@@ -198,64 +189,6 @@ class Plateau(Pass):
             self, view, said, jsonable({"tag": s.tag, "course": course, **measures(s, last, descent)})
         )
 
-    def _finding(
-        self, view: RunView, s: Series, rest: Rest, schedule: Schedule | None, descent: Descent | None
-    ) -> Finding:
-        start, end = float(s.xf[rest.stretch.start]), float(s.xf[-1])
-        scene = Scene(
-            view=view,
-            loss=s,
-            start=start,
-            end=end,
-            schedule=schedule,
-            descent=descent if rest.kind in ("stalled", "flat at the end") else None,
-        )
-        found = causes(scene)
-        nothing_left = found[0].name == "converged" and rest.kind != "stalled"
-        alarm = rest.kind != "flat at the end" and not nothing_left
-        cost = view.gpu_s_between(start, end) if s.has_step else None
-        values = {
-            "tag": s.tag,
-            "kind": rest.kind,
-            "cause": found[0].name,
-            "causes": [{"name": c.name, "because": c.because} for c in found],
-            "onset_step": s.step_at(rest.stretch.start),
-            "onset_low_step": None if rest.onset_low is None or not s.has_step else round(rest.onset_low),
-            "onset_high_step": None if rest.onset_high is None or not s.has_step else round(rest.onset_high),
-            "share_of_run_pct": 100.0 * (end - start) / max(s.span, 1e-12),
-            "lr_share_start": None if schedule is None else float(schedule.at(np.array([start]))[0]),
-            "lr_share_end": None if schedule is None else float(schedule.at(np.array([end]))[0]),
-            "gpu_s_at_rest": cost,
-            "reduce_on_plateau_step": scheduler_step(view),
-            **measures(s, rest.stretch, descent),
-        }
-        return Finding(
-            code=self.code,
-            status=rest.status,
-            severity="warning" if alarm else "info",
-            run=view.name,
-            rank=s.rank,
-            where=_where(s, rest.stretch.start, len(s.y) - 1),
-            title=rest_title(s, rest, found[0], values),
-            effect=Effect(
-                value=size(s, rest.stretch.improvement),
-                low=size(s, rest.stretch.low),
-                high=size(s, rest.stretch.high),
-                unit="% improvement since the onset",
-                method="Theil-Sen slope on block means, Sen's interval",
-            ),
-            evidence=(
-                s.evidence(s.row_of(0), "first value"),
-                s.evidence(s.row_of(rest.stretch.start), "onset"),
-                s.evidence(s.row_of(len(s.y) - 1), "last value"),
-                *lr_evidence(view.lr),
-            ),
-            parameters=self.parameters(),
-            wasted_gpu_s=cost if alarm else None,
-            advice=REMEDIES[found[0].name] if rest.kind != "never moved" else REMEDIES["never_moved"],
-            values=jsonable(values),
-        )
-
     def _note(self, view: RunView, s: Series, lifted: Lifted) -> Finding:
         """A flat stretch that a drop of the learning rate ended: an earlier drop would have saved it."""
         flat = stretch(s, lifted.start, lifted.end)
@@ -267,7 +200,7 @@ class Plateau(Pass):
             severity="info",
             run=view.name,
             rank=s.rank,
-            where=_where(s, lifted.start, lifted.end - 1),
+            where=stretch_where(s, lifted.start, lifted.end - 1),
             title=lifted_title(s, lifted),
             effect=Effect(
                 value=size(s, lifted.fall),
@@ -294,12 +227,3 @@ class Plateau(Pass):
                 }
             ),
         )
-
-
-def _where(s: Series, first: int, last: int) -> Where:
-    return Where(
-        step_start=s.step_at(first),
-        step_end=s.step_at(last),
-        t_start_ns=s.wall_at(first),
-        t_end_ns=s.wall_at(last),
-    )

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -110,3 +113,18 @@ def test_passes_run_after_those_they_name() -> None:
     for code, cls in pass_types().items():
         for earlier in set(cls.after) & set(order):
             assert order.index(earlier) < order.index(code)
+
+
+def test_passes_run_in_the_same_order_in_every_process() -> None:
+    script = "from afterrun.analyzer.registry import pass_types; print(*pass_types())"
+    orders = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(orders) == 1
