@@ -25,6 +25,10 @@ FLAT_PCT = 2.0
 """A training curve whose change is known to be smaller than this stands still."""
 
 
+TINY_SHARE = 0.1
+"""A change of the training curve that is known to be less than this part of the held-out rise does not explain it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainLeg:
     """The training curve from the turn to the end, on the work scale (lower is better)."""
@@ -82,7 +86,7 @@ def assess(matched: Matched, *, min_rise_pct: float, floor_share: float) -> Asse
     return Assessment(
         matched=matched,
         turn=turn,
-        train=train_leg(matched, turn.best, floor_share),
+        train=train_leg(matched, turn.best, floor_share, turn.rise),
         least_rise=_least_rise(matched.pair.val, turn, min_rise_pct),
     )
 
@@ -99,8 +103,8 @@ def _least_rise(val: Series, turn: Turn, min_rise_pct: float) -> float:
     return share * float(np.ptp(turn.smooth))
 
 
-def train_leg(matched: Matched, best: int, floor_share: float) -> TrainLeg:
-    """The training curve after evaluation ``best``."""
+def train_leg(matched: Matched, best: int, floor_share: float, rise: float) -> TrainLeg:
+    """The training curve after evaluation ``best``, from which on the held-out one rose by ``rise``."""
     train = matched.pair.train
     tail = matched.train_since(best)
     if len(tail) < 4:
@@ -112,7 +116,9 @@ def train_leg(matched: Matched, best: int, floor_share: float) -> TrainLeg:
     change = float(np.median(tail[-end:]) - np.median(tail[:end])) if len(tail) else 0.0
     still = math.log1p(FLAT_PCT / 100.0)
     course: Course = "unclear"
-    if high < 0.0:
+    if max(abs(low), abs(high)) < min(still, TINY_SHARE * rise):
+        course = "flat"
+    elif high < 0.0:
         course = "improving"
     elif low > 0.0:
         course = "rising"

@@ -51,7 +51,7 @@ def after_jump(found: Assessment, *, min_after: int, floor_share: float) -> Asse
         height_se=sigma,
         after=n - at,
     )
-    return replace(found, turn=turn, train=train_leg(found.matched, at - 1, floor_share))
+    return replace(found, turn=turn, train=train_leg(found.matched, at - 1, floor_share, height))
 
 
 def _window(at: Ints) -> Ints:

@@ -16,6 +16,9 @@ from afterrun.analyzer.series import Series
 from afterrun.analyzer.verdicts import abstained, refuted
 from afterrun.analyzer.view import RunView
 
+TOLD_BY = ("divergence", "level-shift")
+"""Findings about the training loss that tell the same story."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Collapse(Pass):
@@ -25,14 +28,14 @@ class Collapse(Pass):
     title: ClassVar[str] = "Collapse of a score"
     about: ClassVar[str] = "curves"
     needs: ClassVar[tuple[str, ...]] = ("metrics",)
-    after: ClassVar[tuple[str, ...]] = ("divergence",)
+    after: ClassVar[tuple[str, ...]] = TOLD_BY
     explain: ClassVar[Explanation] = Explanation(
         meaning="A score that training had raised, such as the reward of an agent or the accuracy on training data, fell back and stayed down. "
         "In reinforcement learning this is the failure that the loss does not show: the policy forgot what it could do.",
         rule="The curve is cut into about fifty blocks, turned so that lower is better; their medians are compared. What was gained is the way from the first "
         "block to the best one. The score collapsed when the best of the blocks in the last stay_share of the run lies at least lost_pct of the gain, and "
         "noise_factor standard errors of a difference of two blocks, below the best block of all. The onset is the corner of a two-line fit around the "
-        "last visit to the best level. Where the training loss diverges too, that finding tells the story and this one is information.",
+        "last visit to the best level. Where the training loss diverges or shifts too, that finding tells the story and this one is information.",
         abstains="Without a reward or a training score whose better direction is known, or with fewer than min_points finite values.",
         confused_with="Exploration noise that the policy recovers from; a curriculum that makes the task harder; an evaluation on other data; overfitting, which lowers "
         "the score on held-out data alone.",
@@ -92,7 +95,7 @@ class Collapse(Pass):
         o = onset(s.cost, r)
         start, best, end = (_level(s, cost) for cost in (r.start, r.low, r.end))
         lost = 100.0 * (best - end) / (best - start) if best != start else 100.0
-        folded = any(f.is_alarm for f in view.earlier.get("divergence", ()))
+        folded = any(f.is_alarm for code in TOLD_BY for f in view.earlier.get(code, ()))
         values = {
             "tag": s.tag,
             "start_level": start,
@@ -102,7 +105,7 @@ class Collapse(Pass):
             "lost_pct": lost,
             "onset_step_low": s.step_at(o.low),
             "onset_step_high": s.step_at(o.high),
-            "told_by_divergence": folded,
+            "told_by_loss": folded,
         }
         at = place(s, s.xf[o.at])
         whole = "all" if lost >= 99.5 else percent(lost)

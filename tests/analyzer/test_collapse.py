@@ -58,7 +58,7 @@ def test_training_accuracy_is_a_score_and_validation_accuracy_is_another_matter(
     assert judge(make_view({"val/accuracy": (STEP, lost)})).status == "abstained"
 
 
-def test_a_diverging_loss_tells_the_story() -> None:
+def test_a_loss_that_goes_with_it_tells_the_story() -> None:
     loss = np.where(np.arange(N) < 250, power_law(N), 9.0)
     lost = np.where(np.arange(N) < 250, 0.9 * (1 - np.exp(-np.arange(N) / 40)), 0.1)
     view, faults = run_passes(
@@ -66,7 +66,7 @@ def test_a_diverging_loss_tells_the_story() -> None:
     )
     assert faults == []
     assert [f.severity for f in view.earlier["collapse"]] == ["info"]
-    assert any(f.is_alarm for f in view.earlier["divergence"])
+    assert any(f.is_alarm for f in view.earlier["level-shift"])
 
 
 def test_without_a_score_the_line_to_paste_is_named() -> None:
