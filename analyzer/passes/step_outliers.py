@@ -35,7 +35,7 @@ class StepOutliers(Pass):
     every_point: ClassVar[bool] = True
     explain: ClassVar[Explanation] = Explanation(
         meaning="Some steps take far longer than those around them: evaluation, checkpoints, a hiccup of storage or network, garbage collection, recompilation.",
-        rule="On the logarithm of step times minus their running median: a robust z above z_min and at least excess_pct above the median. The cost is the sum of what they take beyond the median, over all time. Possible information, and a possible warning from warn_pct of the time. "
+        rule="On the logarithm of step times minus their running median: a robust z above z_min and at least excess_pct above the median. The cost is the sum of what they take beyond the median, over all time. Possible information, and a possible warning from warn_pct of the time where steps themselves were timed: between logged rows lie evaluation and checkpoints too. "
         "When most of them lie at equal distances, that period is named.",
         abstains="With fewer than 20 step times from any record.",
         confused_with="Averages over many steps, which hide them; a first step that compiles.",
@@ -91,7 +91,8 @@ class StepOutliers(Pass):
             )
         worst = int(out[np.argmax(lost)])
         values["gap"] = gap = _gap(view, times, worst)
-        warn = share >= self.warn_pct
+        # between rows lie evaluation, checkpoints and whatever the loop does beside its steps
+        warn = share >= self.warn_pct and times.origin != "wall clock between rows"
         every = f", every {number(period)} steps" if period else ""
         length = (
             ""

@@ -36,7 +36,7 @@ class Throttled(Pass):
     explain: ClassVar[Explanation] = Explanation(
         meaning="The device ran at lower clocks than it can while it had work, because it was hot or at its power limit. The same step takes longer, and in a job of many ranks all wait for it.",
         rule="Among samples in use (utilisation of at least busy_pct): clocks below (100 - drop_pct) % of their 95 % quantile in at least min_share_pct of the time. Confirmed when throttle reasons name heat or power in most of these samples, or "
-        "when they are hotter than the others by hot_margin_c and at least hot_c; else possible. A power cap that lowers clocks less than power_drop_pct is how such devices work and is information.",
+        "when they are hotter than the others by hot_margin_c and at least hot_c; else possible. A power cap, or a drop without a recorded reason, that lowers clocks less than power_drop_pct is how boost clocks work and is information.",
         abstains="Without samples of the SM clock.",
         confused_with="Low clocks of an idle device; application clocks set by the administrator, which are constant; the boost that ends as a device warms up, a few per cent.",
         remedies=(
@@ -49,7 +49,9 @@ class Throttled(Pass):
 
     busy_pct: float = threshold(50.0, "utilisation from which a sample counts as in use", unit="%")
     drop_pct: float = threshold(5.0, "drop of the clock below its usual level that counts", unit="%")
-    power_drop_pct: float = threshold(15.0, "drop under a power cap that is a warning", unit="%")
+    power_drop_pct: float = threshold(
+        15.0, "drop under a power cap, or without a recorded reason, that is a warning", unit="%"
+    )
     min_share_pct: float = threshold(5.0, "share of the time in use that must be slowed down", unit="%")
     hot_c: float = threshold(
         75.0, "temperature from which heat explains a drop without recorded reasons", unit="C"
@@ -121,7 +123,8 @@ class Throttled(Pass):
         if reason == "power":
             severity: Severity = "warning" if values["drop_pct"] >= self.power_drop_pct else "info"
             return "confirmed", severity, f"{lowered}: it was at its power limit."
-        return "possible", "warning", f"{lowered}; no reason is recorded."
+        boost = values["drop_pct"] < self.power_drop_pct
+        return "possible", "info" if boost else "warning", f"{lowered}; no reason is recorded."
 
     def _finding(
         self,
