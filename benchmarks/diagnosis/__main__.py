@@ -3,6 +3,7 @@
     python -m benchmarks.diagnosis                     # 3 runs of each kind, as trainer states
     python -m benchmarks.diagnosis --per-kind 20 --seed 1000 --formats hf,csv,jsonl,tb --slips
     python -m benchmarks.diagnosis --kinds overfit,double_descent --keep logs/
+    python -m benchmarks.diagnosis --page              # the tables of docs/diagnosis.md anew
 
 Healthy kinds are in ``healthy.py``, faults in ``faults.py``; ``score.py`` says what counts. ``docs/diagnosis.md`` holds the
 table of a fixed set, which a test keeps true.
@@ -65,6 +66,29 @@ def summary(score: Score) -> str:
     )
 
 
+PAGE = Path(__file__).parents[2] / "docs" / "diagnosis.md"
+PAGE_FORMATS, PAGE_PER_KIND, PAGE_SEED = ("csv", "hf"), 4, 0
+_BEGIN, _END = "<!-- tables -->\n", "<!-- end of tables -->\n"
+
+
+def page_tables() -> str:
+    """The tables of ``docs/diagnosis.md``: the same runs in each of its formats."""
+    runs = list(make_all(KINDS, PAGE_PER_KIND, PAGE_SEED))
+    parts = []
+    with tempfile.TemporaryDirectory() as scratch:
+        for fmt in PAGE_FORMATS:
+            score = scored(runs, fmt, Path(scratch) / fmt)
+            parts.append(f"**`{fmt}`**, {score.runs} runs: {summary(score)}\n\n{table(score)}\n")
+    return "\n".join(parts)
+
+
+def page_with(tables: str) -> str:
+    """The page with its tables replaced."""
+    text = PAGE.read_text("utf-8")
+    head, rest = text.split(_BEGIN)
+    return f"{head}{_BEGIN}\n{tables}\n{_END}{rest.split(_END)[1]}"
+
+
 def _pct(share: float | None, digits: int = 0) -> str:
     return "" if share is None else f"{100 * share:.{digits}f} %"
 
@@ -78,7 +102,11 @@ def main() -> None:
     options.add_argument("--formats", default="hf")
     options.add_argument("--slips", action="store_true", help="name every run that was not read right")
     options.add_argument("--keep", type=Path, help="write the logs into this folder and leave them there")
+    options.add_argument("--page", action="store_true", help="write the tables of docs/diagnosis.md anew")
     flags = options.parse_args()
+    if flags.page:
+        PAGE.write_text(page_with(page_tables()), "utf-8")
+        return
     runs = list(make_all(flags.kinds.split(","), flags.per_kind, flags.seed))
     with tempfile.TemporaryDirectory() as scratch:
         for fmt in flags.formats.split(","):
