@@ -68,7 +68,7 @@ def summary(score: Score) -> str:
 
 PAGE = Path(__file__).parents[2] / "docs" / "diagnosis.md"
 PAGE_FORMATS, PAGE_PER_KIND, PAGE_SEED = ("csv", "hf"), 4, 0
-_BEGIN, _END = "<!-- tables -->\n", "<!-- end of tables -->\n"
+_BEGIN, _END = "<!-- tables -->\n", "<!-- /tables -->\n"
 
 
 def page_tables() -> str:
