@@ -12,7 +12,7 @@ from afterrun.loaders.collection import Collection, RunInfo, Unclaimed
 from afterrun.loaders.discover import Found, discover, readable
 from afterrun.loaders.names import Name
 from afterrun.loaders.reading import by_run, read
-from afterrun.loaders.runs.adoption import adopted, logs_above
+from afterrun.loaders.runs.adoption import adopted, logs_above, runs_below, with_those_below
 from afterrun.loaders.runs.assemble import Assembled, assemble
 from afterrun.loaders.runs.earlier import earlier_runs, reassemble
 from afterrun.loaders.runs.grouping import group
@@ -66,11 +66,16 @@ def collect(
     made: dict[int, list[tuple[Group, Assembled]]] = {}
     above = logs_above(groups) if options.group == "auto" else {}
     waiting = {i for logs in above.values() for i in logs}
+    below = runs_below(groups, frozenset(waiting | above.keys())) if options.group == "auto" else {}
+    waiting |= {i for runs in below.values() for i in runs}
     load = _Reader(total, progress)
     for i, one in enumerate(groups):
         if i in waiting:
             continue
         files = load(one)
+        lower = {j: (groups[j], load(groups[j])) for j in below.get(i, ())}
+        one, files, apart = with_those_below(one, files, lower, options.overrides)  # noqa: PLW2901  # the run with logs below it
+        made |= {j: list(_runs(*lower[j], names, options)) for j in apart}
         for j in above.get(i, ()):
             log, its_files = groups[j], load(groups[j])
             joined = adopted(one, files, log, its_files, options.overrides)

@@ -240,3 +240,51 @@ def test_a_name_that_one_chart_shows_twice_is_not_looked_for_in_another(tmp_path
     rows = "".join(f'"{10 * i}","{v}","{v + 1}"\n' for i, v in enumerate(LOSS))
     write(folder, '"Step","same - acc","alone - acc"\n' + rows, "acc.csv")
     assert set(runs(collect([tmp_path]))) == {"w/loss/same", "w/loss/same~2", "w/acc/same", "w/alone"}
+
+
+# -- logs in a folder and below it ------------------------------------------------------------------------
+
+
+def table(folder: Path, losses: Sequence[float] = LOSS) -> None:
+    rows = "".join(f"{10 * (i + 1)},{v},{0.5 + i}\n" for i, v in enumerate(losses))
+    write(folder, "step,loss,grad_norm\n" + rows, "metrics.csv")
+
+
+def test_logs_of_several_tools_below_a_table_are_its_run_where_they_hold_its_curve(tmp_path: Path) -> None:
+    table(tmp_path / "exp")
+    event_file(tmp_path / "exp" / "tb")
+    trainer_state(tmp_path / "exp" / "hf" / "out")
+    c = collect([tmp_path])
+    assert runs(c) == {"exp": "one file; logs below it hold the same curve"}
+    loss = c.tables.metrics.filter(
+        (pl.col("metric") == "loss") & (pl.col("split") != "val") & ~pl.col("superseded")
+    )
+    assert len(loss) == len(LOSS)
+    assert kept(c, "exp")["grad_norm"] == 6
+
+
+def test_logs_below_with_another_curve_stay_apart(tmp_path: Path) -> None:
+    table(tmp_path / "exp")
+    event_file(tmp_path / "exp" / "tb", [v * 1.1 for v in LOSS])
+    assert list(runs(collect([tmp_path]))) == ["exp", "exp/tb"]
+
+
+def test_one_of_two_below_that_holds_the_curve_is_joined(tmp_path: Path) -> None:
+    table(tmp_path / "exp")
+    event_file(tmp_path / "exp" / "a", [v * 1.1 for v in LOSS])
+    event_file(tmp_path / "exp" / "b", pid=8)
+    assert list(runs(collect([tmp_path]))) == ["exp", "exp/a"]
+
+
+def test_two_of_one_tool_that_both_hold_it_belong_to_nobody(tmp_path: Path) -> None:
+    table(tmp_path / "exp")
+    event_file(tmp_path / "exp" / "a")
+    event_file(tmp_path / "exp" / "b", pid=8)
+    assert list(runs(collect([tmp_path]))) == ["exp", "exp/a", "exp/b"]
+
+
+def test_a_folder_with_a_sweep_below_is_not_compared(tmp_path: Path) -> None:
+    table(tmp_path / "exp")
+    for i in range(9):
+        event_file(tmp_path / "exp" / f"trial{i}", pid=i + 1)
+    assert len(runs(collect([tmp_path]))) == 10

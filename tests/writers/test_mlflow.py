@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from tests.writers.harness import Recorded, needs, write
@@ -77,9 +78,14 @@ def test_metrics_of_a_logged_model_count_once(store: Store) -> None:
     assert store.points(store.by_name["model"], "val/mse") == [(1, 0.25)]
 
 
-def test_system_metrics(store: Store) -> None:
+def test_system_metrics_are_counters(store: Store) -> None:
     run = store.by_name["parent ü"]
-    used = "system/system_memory_usage_percentage"
-    values = [value for _, value in store.points(run, used)]
-    assert values
-    assert all(isinstance(value, float) and 0 < value < 100 for value in values)
+    assert store.points(run, "system/system_memory_usage_percentage") == []
+    used = store.tables.samples.filter(
+        (pl.col("run") == run) & (pl.col("counter").cast(pl.String) == "host_mem_used_pct")
+    )
+    assert len(used) > 0
+    assert all(0 < value < 100 for value in used["value"])
+    assert used["t_ns"].null_count() == 0
+    tags = store.tables.metrics.filter(pl.col("run") == run)["tag"].cast(pl.String)
+    assert [tag for tag in tags.unique() if tag.startswith("system/")] == []

@@ -52,11 +52,12 @@ def _run(run: dict[str, Any]) -> Iterator[Any]:
     for note in run["notes"]:
         yield plain(f"  {note}", "dim")
     yield _sources(run)
-    for key, table in (("metrics", _metrics), ("devices", _devices), ("samples", _counters)):
-        if run[key]:
-            yield table(run[key][:MAX_ROWS])
-        if len(run[key]) > MAX_ROWS:
-            yield plain(f"  +{len(run[key]) - MAX_ROWS:,} more (--json has all)", "dim")
+    counted = [m for m in run["metrics"] if m["points"] or not m["superseded"]]  # the others are told as notes
+    for rows, table in ((counted, _metrics), (run["devices"], _devices), (run["samples"], _counters)):
+        if rows:
+            yield table(rows[:MAX_ROWS])
+        if len(rows) > MAX_ROWS:
+            yield plain(f"  +{len(rows) - MAX_ROWS:,} more (--json has all)", "dim")
     if others := _others(run):
         yield plain(f"  also {others}", "dim")
 
