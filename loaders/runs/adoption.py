@@ -85,7 +85,9 @@ def adopted(
     if not any(f.name in proven for f in its_files):
         return None
     members = (*run.members, *log.members)
-    return replace(run, members=members, grouped_by=f"{run.grouped_by}; {why}"), together
+    return replace(
+        run, members=members, grouped_by="; ".join(dict.fromkeys([*run.grouped_by.split("; "), why]))
+    ), together
 
 
 def with_those_below(
