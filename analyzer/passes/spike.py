@@ -35,6 +35,9 @@ SHIFT_POINTS = 50
 RARE_SHARE = 0.01
 """More lone high points than this share of the curve are its noise, however high they are."""
 
+JUMP_POINTS = 3
+"""A spike within so many points of a jump of the learning rate is its answer."""
+
 CHANCE = 0.01
 """Spikes that noise alone gives with more than this probability raise no alarm."""
 
@@ -47,6 +50,7 @@ class Spike(Pass):
     title: ClassVar[str] = "Loss spikes"
     about: ClassVar[str] = "curves"
     needs: ClassVar[tuple[str, ...]] = ("metrics",)
+    after: ClassVar[tuple[str, ...]] = ("lr-jump",)
     every_point: ClassVar[bool] = True
     explain: ClassVar[Explanation] = Explanation(
         meaning="The training loss jumped far above the level its own past predicts and came back. "
@@ -58,7 +62,7 @@ class Spike(Pass):
         "five points in a row. A jump that is not back within max_share of the run is a new level and not a spike. Noise with heavy tails goes "
         "down as far as it goes up: a spike must be mirror_factor times as high as the deepest dip found by the same rule turned upside down. "
         "An alarm needs spikes of two points or more, in a number that neighbouring noise does not explain, or one with the gradient norm far off as well, or one above lone_z_min with a gap below it. "
-        "A smooth hump around the end of the learning-rate warm-up is noted and is no spike.",
+        "A smooth hump around the end of the learning-rate warm-up is noted and is no spike, and so is the answer to a jump of the rate that lr-jump tells.",
         abstains="Without a training loss, with fewer than min_run_points recorded values, or when the source holds only a sample of the points and none of "
         "those is a spike.",
         confused_with="A level shift (the loss stays up), a divergence (it goes on rising), heavy-tailed noise of small batches, the hump at the end of the "
@@ -144,14 +148,17 @@ class Spike(Pass):
         deepest = max((e.height for e in down if e.returned), default=0.0)
         above = [e for e in up if e.returned and not self._is_shift(s, e, calm)]
         humps = [e for e in above if self._is_hump(view, s, e)]
-        found = [e for e in above if e not in humps and e.height > self.mirror_factor * deepest]
+        answers = [e for e in above if _at_rate_jump(view, s, e)]
+        told = [*humps, *answers]
+        found = [e for e in above if e not in told and e.height > self.mirror_factor * deepest]
         values: dict[str, Any] = {
             "tag": s.tag,
             "points": len(s.y),
             "deepest_dip_pct": height_pct(s, deepest),
             "early_humps": [s.step_at(e.start) for e in humps],
+            "at_lr_jumps": [s.step_at(e.start) for e in answers],
             "unrecovered": [s.step_at(e.start) for e in up if e not in above],
-            "mirrored": len(above) - len(humps) - len(found),
+            "mirrored": sum(e not in told for e in above) - len(found),
             **self._definitions(view, s),
         }
         yield self._finding(view, s, found, values) if found else self._nothing(view, s, up, values)
@@ -283,6 +290,19 @@ class Spike(Pass):
             when = "before the record ends" if ended else f"within {count(self._longest(s), 'point')}"
             title = f"No spike that recovers: {s.tag} rose at {place(s, s.xf[first.start])} and did not come back {when}."
         return refuted(self, view, title, values)
+
+
+def _at_rate_jump(view: RunView, s: Series, e: Excursion) -> bool:
+    """Whether the loss rose where the learning rate jumped, which ``lr-jump`` tells."""
+    jumps = [
+        x
+        for f in view.earlier.get("lr-jump", ())
+        if f.is_alarm
+        for x in f.values["jump_steps"]
+        if x is not None
+    ]
+    near = s.xf[max(0, e.start - JUMP_POINTS)], s.xf[min(e.start + JUMP_POINTS, len(s.xf) - 1)]
+    return any(near[0] <= x <= near[1] for x in jumps)
 
 
 def _effect(s: Series, top: Excursion) -> Effect:

@@ -52,7 +52,9 @@ def _run(run: dict[str, Any]) -> Iterator[Any]:
     for note in run["notes"]:
         yield plain(f"  {note}", "dim")
     yield _sources(run)
-    counted = [m for m in run["metrics"] if m["points"] or not m["superseded"]]  # the others are told as notes
+    counted = [
+        m for m in run["metrics"] if m["points"] or not m["superseded"]
+    ]  # the others are told as notes
     for rows, table in ((counted, _metrics), (run["devices"], _devices), (run["samples"], _counters)):
         if rows:
             yield table(rows[:MAX_ROWS])
