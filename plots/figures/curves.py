@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from afterrun.analyzer.curves.carry_forward import real_points
+from afterrun.analyzer.curves.matching import stand_ins
 from afterrun.analyzer.finding import Finding
 from afterrun.analyzer.series import Series
 from afterrun.analyzer.view import RunView
@@ -80,7 +81,10 @@ class Curves(Figure):
         lead = main_curve(view)
         if lead is None:
             return Skip("no loss or quality curve has a finite value; name one with --map 'TAG=loss:train'")
-        held = [real_points(p.val)[0] for p in view.pairs if p.train.tag == lead.tag]
+        paired = [p for p in view.pairs if p.train.tag == lead.tag]
+        # losses of groups of held-out data have no training curve of their own
+        beside = paired or [p for p in stand_ins(view) if p.train.tag == lead.tag and p.val.kind == "loss"]
+        held = [real_points(p.val)[0] for p in beside]
         axis, shown = axis_for(lead, held)
         curves = [lead, *shown[:HELD_OUT]]
         roles = roles_of(curves)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 import polars as pl
 
-from afterrun.analyzer.curves.matching import Matched, match
+from afterrun.analyzer.curves.matching import Matched, match, stand_ins
 from afterrun.analyzer.finding import Finding
 from afterrun.analyzer.stats import Array
 from afterrun.analyzer.view import Pair, RunView
@@ -101,7 +101,7 @@ def gap_curve(matched: Matched, axis: Axis) -> GapCurve:
 
 def _pair(view: RunView, findings: Sequence[Finding]) -> Pair | None:
     tags = {f.values.get("val_tag") for f in findings}
-    named = [p for p in view.pairs if p.val.tag in tags]
+    named = [p for p in (*view.pairs, *stand_ins(view)) if p.val.tag in tags]
     return next(iter([*named, *view.pairs]), None)
 
 
