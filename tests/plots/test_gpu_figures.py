@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 import pytest
 
 from afterrun.analyzer.passes.gpu_idle import GpuIdle
+from afterrun.analyzer.registry import pass_types
 from afterrun.analyzer.view import RunView
 from afterrun.loaders.schema import SCHEMAS
 from afterrun.plots.registry import Prepared, Skip, figures
@@ -13,7 +15,7 @@ from afterrun.plots.spec import FRAME
 from afterrun.plots.theme import SCREEN, paper
 from tests.analyzer.test_counter_passes import view as counters
 from tests.analyzer.test_gpu_passes import ranks
-from tests.support.tables import make_tables
+from tests.support.tables import make_tables, make_view
 from tests.support.traces import TraceBook
 
 TRACE_FIGURES = ("gpu-timeline", "gap-waterfall", "step-stack", "kernel-table", "loader-time")
@@ -169,3 +171,24 @@ def test_categories_of_memory_stack_to_what_is_held() -> None:
         "peak of 7.00 GiB in tensors: before the record 57 %, forward 29 %, backward 14 %"
     )
     assert figures()["memory-by-category"].draw(made, SCREEN) is not None
+
+
+def test_times_of_logged_steps_with_the_onset_of_a_drift() -> None:
+    """0.1 s a step, 0.2 s from step 300 on, half of it waiting."""
+    n = 600
+    seconds = np.where(np.arange(n) < 300, 0.1, 0.2)
+    run = make_view({"train/step_time": (range(n), seconds), "train/data_time": (range(n), seconds / 2)})
+    drift = list(pass_types()["throughput-drift"]().run(run))
+    made = figures()["step-time"].prepare(run, drift)
+    assert isinstance(made, Prepared)
+    assert made.panels[0].y_label == "time a step, ms"
+    usual = made.frame.filter(pl.col("name") == "usual").sort("x")["y"]
+    assert (usual[0], usual[-1]) == (pytest.approx(100.0), pytest.approx(200.0))
+    (flag,) = made.marks
+    assert (flag.code, flag.shape, flag.xs[0]) == ("throughput-drift", "flag", pytest.approx(300, abs=10))
+    assert made.frame.filter(pl.col("name") == "data")["y"].max() == pytest.approx(100.0)
+    assert figures()["step-time"].draw(made, SCREEN) is not None
+
+
+def test_steps_of_a_trace_are_left_to_their_own_figure() -> None:
+    assert isinstance(figures()["step-time"].prepare(job(), []), Skip)
