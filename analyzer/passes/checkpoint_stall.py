@@ -9,13 +9,26 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from afterrun.analyzer.finding import Effect, Finding, Severity, Status
-from afterrun.analyzer.prose import count, percent, span_time
+from afterrun.analyzer.finding import Effect, Evidence, Finding, Severity, Status, Where
+from afterrun.analyzer.prose import count, number, percent, span_time
 from afterrun.analyzer.registry import Explanation, Pass, threshold
+from afterrun.analyzer.steps.settings import parameter
+from afterrun.analyzer.steps.times import step_times
 from afterrun.analyzer.trace.devices import DeviceTrace
 from afterrun.analyzer.trace.words import NO_DEVICE, device_name
-from afterrun.analyzer.verdicts import about_device, abstained
+from afterrun.analyzer.verdicts import about_device, abstained, refuted
 from afterrun.analyzer.view import RunView
+
+SAVE_INTERVALS = (
+    "save_steps",
+    "save_interval",
+    "save_every",
+    "checkpoint_interval",
+    "save_freq",
+    "ckpt_interval",
+)
+MIN_SAVES = 3
+"""Fewer checkpoints show no habit."""
 
 
 @dataclass(frozen=True)
@@ -25,12 +38,12 @@ class CheckpointStall(Pass):
     code: ClassVar[str] = "checkpoint-stall"
     title: ClassVar[str] = "Checkpoint stall"
     about: ClassVar[str] = "steps"
-    needs: ClassVar[tuple[str, ...]] = ("spans",)
+    needs: ClassVar[tuple[str, ...]] = ()
     explain: ClassVar[Explanation] = Explanation(
         meaning="Training waits while a checkpoint is copied from the devices, serialised and written.",
         rule="Idle time charged to checkpoint ranges (torch.save, save_checkpoint, and system calls that write) over the span: confirmed. Without such ranges, steps that copy at least large_copy_mib more from the device than the "
-        "median step and leave it idle for at least idle_ratio times the median idle time per step look like checkpoints: possible. Warning from warn_pct of the span.",
-        abstains="Without device activity in the trace.",
+        "median step and leave it idle for at least idle_ratio times the median idle time per step look like checkpoints: possible. From logged step times: steps at multiples of the checkpoint interval that the parameters tell take at least idle_ratio times the usual time: possible. Warning from warn_pct of the span.",
+        abstains="Without device activity in a trace, and without step times beside a checkpoint interval.",
         confused_with="An evaluation, which also copies results; logging of images; the first step of a capture.",
         remedies=(
             "Write asynchronously: torch.distributed.checkpoint.async_save, or a thread that writes from pinned copies.",
@@ -53,9 +66,19 @@ class CheckpointStall(Pass):
     idle_ratio: float = threshold(3.0, "idle time of such a step over that of the median step", unit="times")
 
     def run(self, view: RunView) -> Iterable[Finding]:
-        """One finding a device."""
+        """One finding a device of a trace, else one from the times of steps."""
         if not view.trace.devices:
-            yield abstained(self, view, "Not assessable: the trace holds no GPU activity.", NO_DEVICE)
+            logged = self._of_steps(view)
+            traced = not view.tables.spans.is_empty()
+            title = (
+                "the trace holds no GPU activity" if traced else "nothing recorded tells saving from training"
+            )
+            missing = (
+                NO_DEVICE
+                if traced
+                else ("a trace, or step times and the interval of checkpoints (save_steps)",)
+            )
+            yield logged or abstained(self, view, f"Not assessable: {title}.", missing)
         for device in view.trace.devices:
             yield self._of(view, device)
 
@@ -91,6 +114,57 @@ class CheckpointStall(Pass):
             effect=Effect(value=share, unit="% of the span idle for checkpoints", method="gaps by cause"),
             advice=self.explain.remedies,
             wasted_gpu_s=lost / 1e9,
+            values=values,
+        )
+
+    def _of_steps(self, view: RunView) -> Finding | None:
+        """Steps at whole multiples of the checkpoint interval against all others; None where either is not recorded."""
+        times, every = step_times(view), parameter(view, *SAVE_INTERVALS)
+        if times is None or every is None or times.relative or times.every >= every:
+            return None
+        at = (times.step % every) < times.every
+        at[0] = False
+        if at.sum() < MIN_SAVES or not (~at).any():
+            return None
+        usual = float(np.median(times.seconds[~at]))
+        lost = float(np.maximum(times.seconds[at] - usual, 0.0).sum()) * times.every
+        share = 100.0 * lost / (float(times.seconds.sum()) * times.every)
+        ratio = float(np.median(times.seconds[at])) / usual
+        values = {
+            "save_steps": every,
+            "saves": int(at.sum()),
+            "usual_s": usual,
+            "ratio": ratio,
+            "lost_s": lost,
+            "lost_pct": share,
+        }
+        slow = ratio >= self.idle_ratio and share >= self.warn_pct
+        said = f"Steps at multiples of {every:,}, where checkpoints are written, take {number(ratio, 2)} times the usual {span_time(usual * 1e9)}: {percent(share)} of the time ({times.origin})."
+        if not slow:
+            return refuted(self, view, said, values)
+        return Finding(
+            code=self.code,
+            status="possible",
+            severity="critical" if share >= self.critical_pct else "warning",
+            run=view.name,
+            where=Where(step_start=int(times.step[at][0]), step_end=int(times.step[at][-1])),
+            title=said,
+            effect=Effect(
+                value=share,
+                unit="% of the time beyond the usual step",
+                method="sum over the steps at the interval",
+            ),
+            evidence=(
+                Evidence(
+                    source=times.source,
+                    tag=times.tag,
+                    step=int(times.step[at][0]),
+                    value=float(times.seconds[at][0]),
+                ),
+            ),
+            parameters=self.parameters(),
+            wasted_gpu_s=None if view.devices is None else lost * view.devices,
+            advice=self.explain.remedies,
             values=values,
         )
 

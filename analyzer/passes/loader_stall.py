@@ -11,6 +11,9 @@ from afterrun.analyzer.loading.logged import LoggedLoading, logged_loading
 from afterrun.analyzer.loading.traced import DeviceLoading, LoaderCalls, device_loading, loader_calls
 from afterrun.analyzer.prose import count, percent, span_time
 from afterrun.analyzer.registry import Explanation, Pass, threshold
+from afterrun.analyzer.steps.rhythm import rhythm
+from afterrun.analyzer.steps.settings import parameter
+from afterrun.analyzer.steps.times import step_times
 from afterrun.analyzer.trace.devices import DeviceTrace
 from afterrun.analyzer.trace.host import classed
 from afterrun.analyzer.trace.words import device_name
@@ -31,8 +34,8 @@ class LoaderStall(Pass):
         meaning="The device stands idle because the host has no batch ready: workers are too few or too slow, or loading runs in the training process itself.",
         rule="From a trace with GPU activity: idle time charged to loader calls (DataLoader.__next__ and its kin, ranges named after loading, or system calls that wait where no ranges are recorded) over the span of the "
         "device, warning from warn_pct, critical from critical_pct. The first call, which starts the workers, is told apart. From a trace without GPU activity: the share of the host's time inside loader calls, possible only, for "
-        "loading may have run ahead of the device. From step times: the share of data time in the time of a step, where both are logged.",
-        abstains="Without a trace and without a logged data time.",
+        "loading may have run ahead of the device. From step times: the share of data time in the time of a step, where both are logged; else, possible, slow steps whose period is the number of workers that the parameters tell.",
+        abstains="Without a trace, without a logged data time, and without step times whose period is the number of workers.",
         confused_with="The start of the workers in the first batch of an epoch; a host that reads values back, which also waits inside a step; an evaluation that loads its own data.",
         remedies=(
             "Raise num_workers until the wait is gone (about W x step time with the wait / step time without it), with prefetch_factor of 2 to 4.",
@@ -70,6 +73,10 @@ class LoaderStall(Pass):
         logged = logged_loading(view)
         if logged is not None:
             yield self._of_log(view, logged)
+            return
+        beat = self._of_rhythm(view)
+        if beat is not None:
+            yield beat
             return
         missing = ("a profiler trace with loader calls, or a logged data time beside the step time",)
         yield abstained(self, view, "Not assessable: nothing recorded tells loading from training.", missing)
@@ -132,6 +139,49 @@ class LoaderStall(Pass):
             parameters=self.parameters(),
             advice=self.explain.remedies,
             values=values,
+        )
+
+    def _of_rhythm(self, view: RunView) -> Finding | None:
+        """Slow steps at the distance of the number of workers: each worker's batch arrives late, the others at once."""
+        times = step_times(view)
+        if times is None or times.origin != "logged step time" or times.every != 1:
+            return None
+        found = rhythm(times.seconds)
+        workers = parameter(view, "num_workers")
+        if found is None or workers is None or found.period != workers:
+            return None
+        alarm = found.excess_pct >= self.warn_pct
+        return Finding(
+            code=self.code,
+            status="possible",
+            severity="info"
+            if not alarm
+            else "critical"
+            if found.excess_pct >= self.critical_pct
+            else "warning",
+            run=view.name,
+            where=Where(step_start=int(times.step[found.phase]), step_end=int(times.step[-1])),
+            title=f"Every {found.period} steps, the number of loader workers, one takes longer: {percent(found.excess_pct)} of the time goes into these ({times.origin}).",
+            effect=Effect(
+                value=found.excess_pct,
+                unit="% of the time in slow steps of the period",
+                method="fold of step times against shuffled ones",
+            ),
+            evidence=(
+                Evidence(
+                    source=times.source, tag=times.tag, value=found.period, note="period of slow steps, steps"
+                ),
+            ),
+            parameters=self.parameters(),
+            advice=self.explain.remedies if alarm else (),
+            values=jsonable(
+                {
+                    "period_steps": found.period,
+                    "num_workers": workers,
+                    "excess_pct": found.excess_pct,
+                    "strength": found.strength,
+                }
+            ),
         )
 
     def _of_log(self, view: RunView, logged: LoggedLoading) -> Finding:
