@@ -66,6 +66,9 @@ def summary(score: Score) -> str:
     )
 
 
+LONG = frozenset({"long_run", "long_overfit", "long_spikes"})
+"""Kinds that take a second each; not on the page."""
+
 PAGE = Path(__file__).parents[2] / "docs" / "diagnosis.md"
 PAGE_FORMATS, PAGE_PER_KIND, PAGE_SEED = ("csv", "hf"), 4, 0
 _BEGIN, _END = "<!-- tables -->\n", "<!-- /tables -->\n"
@@ -73,7 +76,7 @@ _BEGIN, _END = "<!-- tables -->\n", "<!-- /tables -->\n"
 
 def page_tables() -> str:
     """The tables of ``docs/diagnosis.md``: the same runs in each of its formats."""
-    runs = list(make_all(KINDS, PAGE_PER_KIND, PAGE_SEED))
+    runs = list(make_all([k for k in KINDS if k not in LONG], PAGE_PER_KIND, PAGE_SEED))
     parts = []
     with tempfile.TemporaryDirectory() as scratch:
         for fmt in PAGE_FORMATS:

@@ -334,3 +334,22 @@ def accuracy_collapses(dice: Dice) -> Run:
             dice, run.rows, run.noise_sd / 2
         )
     return run.fault("divergence", at, "level-shift", "overfit", "plateau", "collapse")
+
+
+@kind
+def long_overfit(dice: Dice) -> Run:
+    """The same in 20,000 to 100,000 rows."""
+    run = world(dice, rows=rows_of(dice, 20_000, 100_000), evaluations=int(dice.integers(40, 200)))
+    at = int(run.rows * dice.uniform(0.2, 0.65))
+    _memorise(run, dice, at)
+    return run.fault("overfit", _turned(run, dice, VAL, at, dice.uniform(0.12, 1.2)))
+
+
+@kind
+def long_spikes(dice: Dice) -> Run:
+    """A few spikes among 20,000 to 100,000 rows."""
+    run = world(dice, rows=rows_of(dice, 20_000, 100_000), sd=dice.uniform(0.005, 0.03), noise_kind="white")
+    rows = np.sort(dice.choice(np.arange(int(0.12 * run.rows), int(0.95 * run.rows)), 3, replace=False))
+    for at in rows:
+        run.scale(TRAIN, 1 + dice.uniform(0.8, 4.0) * fading(run.rows, int(at), 30.0))
+    return run.fault("spike", int(rows[0]), "noisy")

@@ -188,3 +188,9 @@ def slow_storage_once(dice: Dice) -> Run:
     run.curves[STEP_S] = run.curves[STEP_S] + extra
     run.curves[DATA_S] = run.curves[DATA_S] + extra
     return run
+
+
+@kind
+def long_run(dice: Dice) -> Run:
+    """20,000 to 100,000 rows."""
+    return world(dice, rows=rows_of(dice, 20_000, 100_000))
