@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -185,12 +185,22 @@ class PlainBlocks:
         """The block, None where it has to go line by line."""
         if b"\\" in data and (b'\\"' in data or b"\\u" in data):
             return None
-        known = self._parse(data, self._schema) if self._schema else None
-        return known or (None if _is_deep(data) else self._parse(data, None))
-
-    def _parse(self, data: bytes, schema: dict[str, pl.DataType] | None) -> JsonBlock | None:
+        known = self._parse(data) if self._schema else None
+        if known is not None or _is_deep(data):
+            return known
         try:
-            frame = pl.read_ndjson(io.BytesIO(data), schema=schema, infer_schema_length=None)
+            found = pl.read_ndjson(io.BytesIO(data), infer_schema_length=None).schema
+        except (pl.exceptions.PolarsError, OSError):
+            return None
+        # polars infers names in another order each time; in the file they have one
+        seen = {n: t for n, t in found.items() if t != pl.Null}
+        self._schema |= {n: _widened(seen[n], data) for n in _in_order(seen, data)}
+        return self._parse(data)
+
+    def _parse(self, data: bytes) -> JsonBlock | None:
+        """The block with the columns known so far; None where it holds anything else."""
+        try:
+            frame = pl.read_ndjson(io.BytesIO(data), schema=self._schema)
         except (pl.exceptions.PolarsError, OSError):
             return None
         flat = _Flat()
@@ -198,11 +208,14 @@ class PlainBlocks:
             return None
         if not _is_all(data, flat.cells, flat.texts):
             return None
-        if schema is None:
-            known = {n: t for n, t in frame.schema.items() if t != pl.Null}
-            self._schema |= {n: _widened(t) for n, t in known.items()}
         self.long_lists |= flat.long_lists
         return JsonBlock(len(frame), flat.numbers, flat.words)
+
+
+def _in_order(names: Iterable[str], data: bytes) -> list[str]:
+    """Names by where they first stand in the data, the ones not found (they are written with escapes) by name at the end."""
+    at = {name: data.find(f'"{name}"'.encode("utf-8", "replace")) for name in names}
+    return sorted(at, key=lambda name: (at[name] < 0, at[name], name))
 
 
 def _is_all(data: bytes, cells: int, texts: int) -> bool:
@@ -235,10 +248,11 @@ def _is_deep(data: bytes) -> bool:
     return int(np.cumsum(steps, dtype=np.int32).max(initial=0)) > MAX_JSON_DEPTH
 
 
-def _widened(dtype: pl.DataType) -> pl.DataType:
-    """The type that all later values of a column may have."""
+def _widened(dtype: pl.DataType, data: bytes) -> pl.DataType:
+    """The type that all later values of a column may have, fields in the order of the data."""
     if isinstance(dtype, pl.Struct):
-        return pl.Struct({f.name: _widened(f.dtype) for f in dtype.fields if f.dtype != pl.Null})  # type: ignore[arg-type]  # an instance
+        fields: dict[str, pl.DataType] = {f.name: f.dtype for f in dtype.fields if f.dtype != pl.Null}  # type: ignore[misc]  # instances
+        return pl.Struct({name: _widened(fields[name], data) for name in _in_order(fields, data)})
     if isinstance(dtype, pl.List):
         return pl.List(pl.Float64())
     return pl.Float64() if dtype.is_numeric() else dtype
