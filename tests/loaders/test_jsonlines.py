@@ -299,7 +299,7 @@ def test_any_bytes_raise_nothing(tmp_path: Path, data: bytes) -> None:
 def test_names_come_in_the_order_of_the_file(tmp_path: Path) -> None:
     """Polars infers fields in another order in each process; forty names in their order are no chance."""
     names = [f"m{i * 7 % 40}" for i in range(40)]
-    row = {**dict.fromkeys(names, 1.5), "deep": dict.fromkeys(reversed(names), 2.5)}
+    row = {**dict.fromkeys(names, 1.5), "deep": {f"n{name}": 2.5 for name in reversed(names)}}
     path = write(tmp_path, "".join(json.dumps({"step": i, **row}) + "\n" for i in range(5)), "a.jsonl")
     (block,) = JsonLines(path).blocks()
     assert list(block.numbers) == ["step", *names, *(f"deep/n{name}" for name in reversed(names))]
