@@ -17,6 +17,7 @@ from afterrun.analyzer.registry import Explanation, Pass, threshold
 from afterrun.analyzer.series import Series
 from afterrun.analyzer.verdicts import abstained, refuted
 from afterrun.analyzer.view import RunView
+from afterrun.loaders.registry import loaders
 
 BROKEN = ("crashed", "killed", "nan", "oom")
 """Outcomes that name a reason for the early end."""
@@ -85,7 +86,9 @@ class Incomplete(Pass):
 
     def _nothing_written(self, view: RunView) -> Finding:
         sources = view.tables.sources
-        empty = sources.filter(pl.col("status") == "empty")
+        empty = sources.filter(
+            pl.col("status") == "empty", pl.col("format").cast(pl.String).is_in(_curve_formats())
+        )
         others = ("spans", "samples", "kernels", "histograms", "marks")
         other_content = empty["note"].str.contains(r"image|audio|video|mesh|histogram|text").any()
         if empty.is_empty() or other_content or any(len(getattr(view.tables, name)) for name in others):
@@ -203,6 +206,11 @@ class Incomplete(Pass):
             advice=verdict.advice,
             values=values,
         )
+
+
+def _curve_formats() -> list[str]:
+    """Formats that a trainer writes its metrics to: an empty trace or counter file says nothing of the training."""
+    return [loader.format for loader in loaders() if loader.family in ("curves", "text")]
 
 
 def _values(view: RunView, s: Series | None, plans: list[Goal]) -> dict[str, Any]:

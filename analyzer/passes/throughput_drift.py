@@ -35,7 +35,7 @@ class ThroughputDrift(Pass):
     explain: ClassVar[Explanation] = Explanation(
         meaning="Steps at the end of the run take longer than at its beginning, without a change of the work that is recorded.",
         rule="Logarithm of step times after the first tenth, as medians of blocks. Where a level followed by another level, or by a straight climb, fits them best is the onset; blocks are sized by the autocorrelation of what the fit leaves. They rise when the fit is better than a level alone by F >= f_min, the supremum over all onsets, and the 99 % interval of the change lies above zero. Possible warning when the end lies at least warn_pct above the level before the onset, information from info_pct.",
-        abstains="With fewer than min_steps step times.",
+        abstains="With fewer than min_steps step times, and where the end lies warn_pct above the beginning but the interval holds zero.",
         confused_with="Sequences that grow by curriculum; evaluation that grows; a scheduler that shares the node with other jobs later.",
         remedies=(
             "Look at memory beside it: growing lists, fragmentation and swapping slow steps down.",
@@ -75,7 +75,9 @@ class ThroughputDrift(Pass):
         found = rise(log, z=Z_99)
         onset = first if found is None else first + found.onset
         change, low, high = (
-            (None, None, None) if found is None else map(change_pct, (found.change, found.low, found.high))
+            (None, None, None)
+            if found is None
+            else (change_pct(found.change), change_pct(found.low), change_pct(found.high))
         )
         tail = len(log) // 10 + 1
         values: dict[str, Any] = {
@@ -88,11 +90,13 @@ class ThroughputDrift(Pass):
             "origin": times.origin,
             "steps": len(times),
         }
-        if (
-            found is None
-            or change is None
-            or not (found.f >= self.f_min and found.low > 0 and change >= self.info_pct)
-        ):
+        if found is None or change is None or low is None or high is None or found.f < self.f_min:
+            title = f"Step times do not grow over the run ({times.origin})."
+            return refuted(self, view, title, jsonable(values))
+        if low <= 0 and change >= self.warn_pct:
+            title = f"Too uncertain to call: step times grew by {percent(change)}, between {percent(low)} and {percent(high)} (99 % interval)."
+            return abstained(self, view, title, ("more step times before the growth",), jsonable(values))
+        if low <= 0 or change < self.info_pct:
             title = f"Step times do not grow over the run ({times.origin})."
             return refuted(self, view, title, jsonable(values))
         warn = change >= self.warn_pct

@@ -2,7 +2,8 @@
 
 In this order: a logged step time, the marks of a trace, a logged throughput (its inverse, up to a constant), the wall
 clock between logged rows. The last is an average over the rows' distance and holds evaluation and checkpoints too;
-``every`` says over how many steps.
+``every`` says over how many steps. Rows at uneven distances (episodes of several environments) are added up to stretches
+of about the same length first: where some rows stand close together by chance, the median of their rates is no step time.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ Floats = npt.NDArray[np.float64]
 Origin = Literal["logged step time", "step marks of a trace", "throughput", "wall clock between rows"]
 
 MIN_STEPS = 20
+UNEVEN = 3.0
+"""Nine of ten distances between rows over one of ten, from which on rows are added up to stretches."""
+ROWS_OF_STRETCH = 4
+"""Rows of a stretch, on average."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -70,15 +75,26 @@ def _clocked(view: RunView) -> StepTimes | None:
     if s is None or s.wall_ns is None or not s.has_step or len(s) < 2:
         return None
     steps, wall = np.diff(s.x), np.diff(s.wall_ns)
-    good = (steps > 0) & (wall > 0) & (np.diff(s.attempt) == 0)
-    if not good.any():
+    on = (steps > 0) & (wall >= 0) & (np.diff(s.attempt) == 0)
+    if not on.any():
+        return None
+    end, t_ns, steps, wall = s.x[1:][on], s.wall_ns[1:][on], steps[on], wall[on]
+    low, high = np.percentile(steps, [10, 90])
+    if high > UNEVEN * low:
+        stretch = np.floor(np.cumsum(steps) / (ROWS_OF_STRETCH * steps.mean()))
+        first = np.flatnonzero(np.diff(stretch, prepend=-1.0))
+        last = np.append(first[1:], len(steps)) - 1
+        end, t_ns = end[last], t_ns[last]
+        steps, wall = np.add.reduceat(steps, first), np.add.reduceat(wall, first)
+    timed = wall > 0
+    if not timed.any():
         return None
     return StepTimes(
-        step=s.x[1:][good],
-        seconds=wall[good] / 1e9 / steps[good],
-        t_ns=s.wall_ns[1:][good],
+        step=end[timed],
+        seconds=wall[timed] / 1e9 / steps[timed],
+        t_ns=t_ns[timed],
         origin="wall clock between rows",
-        every=float(np.median(steps[good])),
+        every=float(np.median(steps[timed])),
         source=s.source,
         tag=s.tag,
     )

@@ -164,7 +164,9 @@ def test_one_plan_that_is_met_is_enough() -> None:
 def test_a_run_that_never_wrote_a_metric_is_a_failed_start() -> None:
     view = view_of(5)
     empty = view.tables.sources.with_columns(
-        status=pl.lit("empty", dtype=pl.Categorical), path=pl.lit("events.out.tfevents.1")
+        status=pl.lit("empty", dtype=pl.Categorical),
+        path=pl.lit("events.out.tfevents.1"),
+        format=pl.lit("tensorboard"),
     )
     tables = view.tables.with_(metrics=view.tables.metrics.clear(), sources=empty)
     f = run(RunView(name="run", tables=tables))
@@ -172,6 +174,8 @@ def test_a_run_that_never_wrote_a_metric_is_a_failed_start() -> None:
     assert f.title == "No metric was ever written: events.out.tfevents.1 holds no value."
     images = tables.with_(sources=empty.with_columns(note=pl.lit("12 images skipped")))
     assert run(RunView(name="run", tables=images)).status == "abstained"
+    trace = tables.with_(sources=empty.with_columns(format=pl.lit("xplane"), path=pl.lit("local.xplane.pb")))
+    assert run(RunView(name="run", tables=trace)).status == "abstained"
     unread = tables.with_(sources=empty.with_columns(status=pl.lit("unreadable", dtype=pl.Categorical)))
     assert run(RunView(name="run", tables=unread)).status == "abstained"
 

@@ -7,6 +7,8 @@ import pytest
 
 from afterrun.analyzer.finding import Finding
 from afterrun.analyzer.registry import pass_types
+from afterrun.analyzer.steps.rise import Rise
+from afterrun.analyzer.steps.times import step_times
 from afterrun.analyzer.view import RunView
 from tests.support.curves import noise
 from tests.support.tables import make_view
@@ -102,6 +104,39 @@ class TestDrift:
         one = only("throughput-drift", make_view({"train/tokens_per_sec": (np.arange(400), rate)}))
         assert one.severity == "warning"
         assert one.values["origin"] == "throughput"
+
+    @pytest.mark.parametrize(
+        ("change", "low", "f", "status"),
+        [
+            (0.25, -0.05, 37.0, "abstained"),
+            (0.25, 0.10, 37.0, "possible"),
+            (0.25, -0.05, 10.0, "refuted"),
+            (0.03, -0.01, 37.0, "refuted"),
+        ],
+    )
+    def test_what_is_said_follows_the_interval(
+        self, change: float, low: float, f: float, status: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Growth whose interval holds zero is neither told nor denied."""
+        found = Rise(onset=5, change=change, low=low, high=0.5, f=f)
+        monkeypatch.setattr("afterrun.analyzer.passes.throughput_drift.rise", lambda *_, **__: found)
+        one = only("throughput-drift", logged(np.full(400, 0.1)))
+        assert one.status == status
+        assert (one.missing == ("more step times before the growth",)) is (status == "abstained")
+
+    def test_episodes_of_several_environments_give_the_time_of_a_step(self) -> None:
+        """Eight environments of 10 ms a step: 1.25 ms for each step of all. Rows of episodes that end together lie close."""
+        rng = np.random.default_rng(3)
+        lengths = rng.integers(100, 1000, (8, 100))
+        ends = np.cumsum(lengths, axis=1)
+        order = np.argsort(ends, axis=None)
+        steps, wall = np.cumsum(lengths.ravel()[order]), 1e9 + 0.01 * ends.ravel()[order]
+        times = step_times(make_view({"loss": (steps, np.linspace(3, 1, 800))}, wall_s={"loss": list(wall)}))
+        assert times is not None
+        rates = np.diff(wall) / np.diff(steps)
+        assert np.median(rates) < 0.9 * 0.00125
+        assert np.median(times.seconds) == pytest.approx(0.00125, rel=0.06)
+        assert times.seconds @ np.diff(times.step, prepend=steps[0]) == pytest.approx(wall[-1] - wall[0])
 
 
 class TestHang:
