@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from afterrun.loaders.runs.captures import captures
 from afterrun.loaders.runs.member import Group, Member, family_of
 from afterrun.loaders.runs.streams import stream_of
 
@@ -117,19 +118,19 @@ def _is_usual(stem: str) -> bool:
 
 
 def _jobs(logs: Sequence[_Log]) -> tuple[list[list[_Log]], list[_Log]]:
-    """(files of one capture by all ranks of one job, one list a capture; the other logs).
+    """(files of one capture by the ranks of one job, one list a capture; the other logs).
 
-    Only files that say themselves which of how many processes wrote them. Where every rank left as many files,
-    the first ones are one capture, the second ones the next.
+    Only files that say themselves which of how many processes wrote them.
     """
     by_size: dict[int, dict[int, list[_Log]]] = defaultdict(lambda: defaultdict(list))
     for log in logs:
         if log.of is not None and log.of > 1 and log.rank is not None:
             by_size[log.of][log.rank].append(log)
-    jobs: list[list[_Log]] = []
-    for ranks in by_size.values():
-        if len(ranks) > 1 and len({len(files) for files in ranks.values()}) == 1:
-            jobs += [list(capture) for capture in zip(*(ranks[r] for r in sorted(ranks)), strict=True)]
+    jobs = [
+        [ranks[rank][number] for rank, number in capture]
+        for ranks in by_size.values()
+        for capture in captures({rank: [log.stem for log in files] for rank, files in ranks.items()})
+    ]
     taken = {id(log) for job in jobs for log in job}
     return jobs, [log for log in logs if id(log) not in taken]
 

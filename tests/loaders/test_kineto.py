@@ -487,6 +487,22 @@ def test_captures_of_one_job_one_after_the_other(tmp_path: Path) -> None:
     assert ranks(tmp_path) == {"node1_17.1700000001": [0, 1], "node1_17.1700000002": [0, 1]}
 
 
+def test_a_capture_that_one_rank_missed(tmp_path: Path) -> None:
+    """Rank 1 left no file of the first of two captures, an hour apart; clocks of the nodes differ by a second."""
+    for pid, rank, second in ((17, 0, 1_700_000_000), (17, 0, 1_700_003_600), (18, 1, 1_700_003_599)):
+        write_rank(tmp_path / f"node1_{pid}.{second}123456789.pt.trace.json", rank)
+    assert ranks(tmp_path) == {
+        "node1_17.1700000000123456789": [0],
+        "node1_17.1700003600123456789": [0, 1],
+    }
+
+
+def test_captures_that_cannot_be_told_apart_stay_apart(tmp_path: Path) -> None:
+    for name, rank in (("a", 0), ("b", 0), ("c", 1)):
+        write_rank(tmp_path / f"{name}.pt.trace.json", rank)
+    assert ranks(tmp_path) == {"a": [0], "b": [0], "c": [1]}
+
+
 def test_a_worker_alone_is_no_rank_of_many(tmp_path: Path) -> None:
     write_rank(tmp_path / "one" / "worker0.1700000000123.pt.trace.json", None)
     write_rank(tmp_path / "part" / "worker0.1700000000123.pt.trace.json", 3, of=8)
