@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from afterrun.analyzer.counters.series import counter_series, steady
+from afterrun.analyzer.counters.series import device_series, steady
 from afterrun.analyzer.finding import jsonable
 from afterrun.analyzer.steps.times import step_times
 from afterrun.analyzer.trace.idle import IDLE_CAUSES
@@ -174,12 +174,12 @@ def _shown(row: Row, shares: list[float]) -> bool:
 def _counters(view: RunView) -> dict[Key, float]:
     out: dict[Key, float] = {}
     for counter, name, worse in (("gpu_util_pct", "sampled utilisation", -1), ("power_w", "power", 0)):
-        parts = [w for s in counter_series(view.tables.samples, counter) if (w := steady(s, 1.0)) is not None]
+        parts = [w for s in device_series(view.tables.samples, counter) if (w := steady(s, 1.0)) is not None]
         if parts:
             out[("counters", name, "W" if counter == "power_w" else "%", worse)] = float(
                 np.mean([p.mean for p in parts])
             )
-    memory = counter_series(view.tables.samples, "mem_used_bytes")
+    memory = device_series(view.tables.samples, "mem_used_bytes")
     if memory:
         out[("counters", "peak memory", "GiB", 1)] = max(float(s.value.max()) for s in memory) / 2**30
     return out

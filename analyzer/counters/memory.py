@@ -50,7 +50,9 @@ def _key(s: CounterSeries) -> tuple[object, ...]:
 
 
 def gib(value: float) -> str:
-    """Bytes in GiB, two digits."""
+    """Bytes in GiB, two digits; in MiB where those would say next to nothing."""
+    if 0 < abs(value) < 0.1 * GIB:
+        return f"{value / 2**20:,.3g} MiB"
     return f"{value / GIB:,.2f} GiB" if value < 100 * GIB else f"{value / GIB:,.0f} GiB"
 
 

@@ -21,7 +21,11 @@ MAX_HOLD = 3.0
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CounterSeries:
-    """One counter of one device, ascending in time, finite values only. ``t_ns`` is None where no clock is recorded."""
+    """One counter of one device, ascending in time, finite values only. ``t_ns`` is None where no clock is recorded.
+
+    ``until_ns`` is the time of the sample that follows each, whether it holds a number or not; None where the values are all
+    there were. A sample that is no number (a stale mark, a failed reading) ends what the one before it stands for.
+    """
 
     counter: str
     device: int | None
@@ -31,6 +35,7 @@ class CounterSeries:
     source: str
     t_ns: npt.NDArray[np.int64] | None
     value: Floats
+    until_ns: npt.NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.value)
@@ -56,8 +61,35 @@ class CounterSeries:
         """How long each sample stands for, s; ones without a clock."""
         if self.interval_s is None:
             return np.ones(len(self.value))
-        held = np.append(np.diff(self.seconds), self.interval_s)
+        held = np.append(self._gaps_s[1], self.interval_s)
         return np.asarray(np.clip(held, 0.0, MAX_HOLD * self.interval_s))
+
+    @property
+    def _gaps_s(self) -> tuple[Floats, Floats]:
+        """(seconds to the next number, to what follows first, number or not) of each sample but the last."""
+        if self.t_ns is None:
+            return np.diff(self.seconds), np.diff(self.seconds)
+        to_number = np.diff(self.t_ns)
+        to_any = to_number if self.until_ns is None else (self.until_ns - self.t_ns)[:-1]
+        return to_number / 1e9, to_any / 1e9
+
+    @cached_property
+    def holes(self) -> npt.NDArray[np.int64]:
+        """Samples behind which nothing is recorded: the next number is more than ``MAX_HOLD`` median intervals away, or what
+        follows first is no number.
+        """
+        if self.interval_s is None:
+            return np.zeros(0, np.int64)
+        to_number, to_any = self._gaps_s
+        return np.flatnonzero((to_number > MAX_HOLD * self.interval_s) | (to_any < to_number))
+
+    @property
+    def unobserved_s(self) -> float:
+        """Seconds in holes, less the one interval at most that the sample before each stands for."""
+        if self.interval_s is None:
+            return 0.0
+        to_number, to_any = (gaps[self.holes] for gaps in self._gaps_s)
+        return float((to_number - np.minimum(to_any, self.interval_s)).sum())
 
     @property
     def mean(self) -> float:
@@ -90,23 +122,23 @@ class CounterSeries:
             source=self.source,
             t_ns=None if self.t_ns is None else self.t_ns[cut],
             value=self.value[cut],
+            until_ns=None if self.until_ns is None else self.until_ns[cut],
         )
 
 
 def counter_series(samples: pl.DataFrame, *counters: str) -> list[CounterSeries]:
     """The series of these counters (all where none is named), by rank, host, device and series."""
-    rows = samples.filter(pl.col("value").is_finite())
-    if counters:
-        rows = rows.filter(pl.col("counter").is_in(counters))
+    rows = samples.filter(pl.col("counter").is_in(counters)) if counters else samples
     key = ["counter", "rank", "host", "device", "series", "source"]
     rows = rows.with_columns(pl.col("counter", "host", "series", "source").cast(pl.String))
     parts = rows.partition_by(key, as_dict=True, maintain_order=True)
-    return [
+    built = [
         _built(part, dict(zip(key, of, strict=True)))
         for of, part in sorted(
             parts.items(), key=lambda kv: tuple(("" if x is None else str(x).zfill(8)) for x in kv[0])
         )
     ]
+    return [s for s in built if len(s)]
 
 
 def device_series(samples: pl.DataFrame, counter: str) -> list[CounterSeries]:
@@ -121,6 +153,8 @@ def device_series(samples: pl.DataFrame, counter: str) -> list[CounterSeries]:
 def _built(part: pl.DataFrame, of: dict[str, object]) -> CounterSeries:
     clock = part["t_ns"].null_count() == 0
     part = part.sort("t_ns", maintain_order=True) if clock else part
+    part = part.with_columns(until=pl.col("t_ns").shift(-1).fill_null(pl.col("t_ns")))
+    part = part.filter(pl.col("value").is_finite())
     rank, device, host = of["rank"], of["device"], of["host"]
     return CounterSeries(
         counter=str(of["counter"]),
@@ -131,6 +165,7 @@ def _built(part: pl.DataFrame, of: dict[str, object]) -> CounterSeries:
         source=str(of["source"]),
         t_ns=part["t_ns"].to_numpy() if clock else None,
         value=part["value"].to_numpy(),
+        until_ns=part["until"].to_numpy() if clock else None,
     )
 
 

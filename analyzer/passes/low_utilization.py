@@ -28,12 +28,13 @@ class LowUtilization(Pass):
     title: ClassVar[str] = "Low utilisation"
     about: ClassVar[str] = "gpu"
     needs: ClassVar[tuple[str, ...]] = ()
+    after: ClassVar[tuple[str, ...]] = ("gpu-idle",)
     explain: ClassVar[Explanation] = Explanation(
         meaning="A device that the job holds is used for a small part of the time.",
         rule="From counters: utilization.gpu is the share of the last sampling period in which at least one kernel ran, an upper bound of use. Over the steady part (first to last sample of at least start_pct), weighted by time, "
         "a mean below low_pct is possible, for samples say that a device was little used and not that the job lost by it; critical below very_low_pct when it also stays below low_pct in 95 % of the time. A device that never reaches "
-        "start_pct is unused; beside one that works it is told, as a warning where at least held_bytes of its memory are in use. From a trace: idle share of at least trace_idle_pct with most of it in Python or unobserved host work.",
-        abstains="Without utilisation samples and without GPU activity in a trace.",
+        "start_pct is unused; beside one that works it is told, as a warning where at least held_bytes of its memory are in use. From a trace: idle share of at least trace_idle_pct with most of it in Python or unobserved host work; information where the trace is shorter than min_span_ms.",
+        abstains="Without utilisation samples and without GPU activity in a trace; for a device of a trace whose capture missed steps (gpu-idle).",
         confused_with="Waiting for collectives, whose kernels count as use; a sampler slower than the stalls; a second device that the job never meant to use.",
         remedies=(
             "Take a trace of a few steps: afterrun names the host's reason for each gap.",
@@ -59,6 +60,9 @@ class LowUtilization(Pass):
         2.0**30, "memory in use from which something holds a device that is never used", unit="bytes"
     )
     trace_idle_pct: float = threshold(30.0, "idle share of a trace without a named cause", unit="%")
+    min_span_ms: float = threshold(
+        1.0, "a shorter stretch of activity in a trace is told as information only", unit="ms"
+    )
 
     def run(self, view: RunView) -> Iterable[Finding]:
         """One finding a device with samples, and one a device of a trace."""
@@ -199,16 +203,25 @@ class LowUtilization(Pass):
             "unnamed_idle_ns": unnamed,
             "span_ns": device.span_ns,
         }
+        if _capture_missed_steps(view, device):
+            title = f"{device_name(device)}: the capture missed steps, so how much of the trace it was busy is not known."
+            missing = ("GPU activity of all steps",)
+            return about_device(
+                self, view, device, ("abstained", "info"), title=title, values=values, missing=missing
+            )
         if idle_pct < self.trace_idle_pct or 2 * unnamed < device.idle_ns:
             title = f"{device_name(device)} was busy {percent(values['busy_pct'])} of the trace, or its idle time has a named cause."
             return about_device(self, view, device, ("refuted", "info"), title=title, values=values)
         main = max(UNNAMED, key=lambda name: by_cause.get(name, 0))
+        severity: Severity = "critical" if values["busy_pct"] < self.very_low_pct else "warning"
+        if device.span_ns < self.min_span_ms * 1e6:
+            severity = "info"
         title = f"{device_name(device)} was busy {percent(values['busy_pct'])} of {span_time(device.span_ns)}; most of the rest is {CAUSE_WORDS[main]}."
         return about_device(
             self,
             view,
             device,
-            ("confirmed", "critical" if values["busy_pct"] < self.very_low_pct else "warning"),
+            ("confirmed", severity),
             title=title,
             effect=Effect(
                 value=values["busy_pct"], unit="% of the span busy", method="union of all activity, exact"
@@ -217,3 +230,12 @@ class LowUtilization(Pass):
             wasted_gpu_s=unnamed / 1e9,
             values=values,
         )
+
+
+def _capture_missed_steps(view: RunView, device: DeviceTrace) -> bool:
+    """Whether ``gpu-idle`` does not rely on the idle share of this device."""
+    return any(
+        f.status == "possible"
+        and (f.rank, f.where.device, f.where.t_start_ns) == (device.rank, device.device, device.low_ns)
+        for f in view.earlier.get("gpu-idle", ())
+    )

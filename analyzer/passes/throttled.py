@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from afterrun.analyzer.counters.series import CounterSeries, counter_series
+from afterrun.analyzer.counters.series import CounterSeries, device_series
 from afterrun.analyzer.finding import Effect, Evidence, Finding, Severity, Status, Where, jsonable
 from afterrun.analyzer.prose import number, percent
 from afterrun.analyzer.registry import Explanation, Pass, threshold
@@ -64,9 +64,9 @@ class Throttled(Pass):
     def run(self, view: RunView) -> Iterable[Finding]:
         """One finding a device with clocks."""
         samples = view.tables.samples
-        clocks = counter_series(samples, "sm_clock_hz") or counter_series(samples, "graphics_clock_hz")
+        clocks = device_series(samples, "sm_clock_hz") or device_series(samples, "graphics_clock_hz")
         others = {
-            name: {(s.rank, s.host, s.device): s for s in counter_series(samples, name)}
+            name: {(s.rank, s.host, s.device): s for s in device_series(samples, name)}
             for name in ("gpu_util_pct", "temp_c", "throttle_reasons")
         }
         told = 0

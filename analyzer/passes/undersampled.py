@@ -8,15 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from afterrun.analyzer.counters.series import CounterSeries, device_series
+from afterrun.analyzer.counters.series import MAX_HOLD, CounterSeries, device_series
 from afterrun.analyzer.finding import Finding, Where, jsonable
 from afterrun.analyzer.prose import number, percent
 from afterrun.analyzer.registry import Explanation, Pass, threshold
 from afterrun.analyzer.verdicts import abstained, refuted
 from afterrun.analyzer.view import RunView
-
-HOLE = 3.0
-"""A distance of more than this many median intervals is a hole in the record."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +26,8 @@ class Undersampled(Pass):
     needs: ClassVar[tuple[str, ...]] = ("samples",)
     explain: ClassVar[Explanation] = Explanation(
         meaning="A sampler sees nothing that is shorter than two of its intervals, and a sampler whose interval is near a multiple of the step time shows a slow wave that is not there.",
-        rule="Interval of the utilisation samples: stalls shorter than two intervals cannot be seen. Told as possible information when the interval exceeds slow_s, when it is within alias_margin of a whole multiple of the step time, or when holes of more than "
-        f"{HOLE:g} intervals take at least hole_pct of the time; time in holes is unobserved, neither idle nor busy.",
+        rule="Interval of the utilisation samples: stalls shorter than two intervals cannot be seen. Told as possible information when the interval exceeds slow_s, when it is within alias_margin of a whole multiple of the step time, or when holes (more than "
+        f"{MAX_HOLD:g} intervals without a sample, or samples that are no numbers) take at least hole_pct of the time; time in holes is unobserved, neither idle nor busy.",
         abstains="Without utilisation samples on a clock.",
         confused_with="Utilisation that really is constant; a logger that writes only changes.",
         remedies=(
@@ -63,10 +60,7 @@ class Undersampled(Pass):
     def _of(self, view: RunView, s: CounterSeries) -> Finding:
         interval = s.interval_s or 0.0
         step_s = step_seconds(view)
-        steps = np.diff(s.seconds)
-        holes = (
-            100.0 * float((steps[steps > HOLE * interval] - interval).sum()) / max(float(s.seconds[-1]), 1e-9)
-        )
+        holes = 100.0 * s.unobserved_s / max(float(s.seconds[-1]), 1e-9)
         ratio = interval / step_s if step_s else None
         alias = ratio is not None and ratio > 0.9 and abs(ratio - round(ratio)) < self.alias_margin
         values: dict[str, Any] = {

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from afterrun.plots.theme import Theme
 
 POINTS = 2400
-HOLE = 3.0
 ROLES = ("train", "val", "val2", "val3", "val4", "val5", "accent", "other")
 
 
@@ -140,7 +139,4 @@ def _hours(s: CounterSeries, origin: int, *, timed: bool) -> np.ndarray:
 
 def _with_holes(x: np.ndarray, y: np.ndarray, s: CounterSeries) -> tuple[np.ndarray, np.ndarray]:
     """A NaN in every hole of the record, so that no line is drawn across it."""
-    if s.t_ns is None or s.interval_s is None:
-        return x, y
-    holes = np.flatnonzero(np.diff(s.seconds) > HOLE * s.interval_s)
-    return np.insert(x, holes + 1, x[holes]), np.insert(y, holes + 1, np.nan)
+    return np.insert(x, s.holes + 1, x[s.holes]), np.insert(y, s.holes + 1, np.nan)

@@ -19,8 +19,8 @@ GIB = 2.0**30
 Row = tuple[int | None, str, Sequence[float] | np.ndarray]
 
 
-def view(*rows: Row, every_s: float | None = 1.0) -> RunView:
-    """A run with samples: (device, counter, values), one sample every ``every_s``."""
+def view(*rows: Row, every_s: float | None = 1.0, at_s: Sequence[float] | None = None) -> RunView:
+    """A run with samples: (device, counter, values), one sample every ``every_s``, or ``at_s``."""
     frames = [
         pl.DataFrame(
             {
@@ -34,7 +34,10 @@ def view(*rows: Row, every_s: float | None = 1.0) -> RunView:
                 "counter": counter,
                 "t_ns": None
                 if every_s is None
-                else [int((10**9 + i * every_s) * 10**9) for i in range(len(values))],
+                else [
+                    int((10**9 + (i * every_s if at_s is None else at_s[i])) * 10**9)
+                    for i in range(len(values))
+                ],
                 "value": np.asarray(values, np.float64),
             },
             schema=SCHEMAS["samples"],
@@ -43,6 +46,15 @@ def view(*rows: Row, every_s: float | None = 1.0) -> RunView:
     ]
     tables = make_tables({"epoch": ([0], [0.0])})
     return RunView(name="run", tables=tables.with_(samples=pl.concat(frames)).validate())
+
+
+def of_series(of: RunView, device: int | None, series: str) -> RunView:
+    """The view with the samples of one device told apart by ``series``."""
+    mine = pl.col("device").eq_missing(device)
+    samples = of.tables.samples.with_columns(
+        series=pl.when(mine).then(pl.lit(series)).otherwise(pl.col("series").cast(pl.String))
+    ).cast({"series": SCHEMAS["samples"]["series"]})
+    return RunView(name="run", tables=of.tables.with_(samples=samples).validate())
 
 
 def found(code: str, of: RunView) -> list[Finding]:
@@ -78,6 +90,18 @@ class TestSeries:
     def test_quantiles_are_of_time(self) -> None:
         s = one([10, 20, 30], None)
         assert (s.quantile(0.3), s.quantile(0.5), s.quantile(1.0)) == (10, 20, 30)
+
+    def test_b53_a_sample_that_is_no_number_ends_the_one_before_it(self) -> None:
+        """Every 15 s, stale marks at 5 and 6, +Inf at 9, nothing from 11 to 15."""
+        at = [*range(11), *range(16, 20)]
+        values = [np.nan if i in (5, 6) else np.inf if i == 9 else 90.0 for i in at]
+        (whole,) = counter_series(view((0, "gpu_util_pct", values), at_s=[15 * i for i in at]).tables.samples)
+        assert len(whole) == 12
+        # of the sample before a stale mark 15 s are known, of that before the gap 45 s (three intervals)
+        assert whole.weight_s.tolist() == [15, 15, 15, 15, 15, 15, 15, 45, 15, 15, 15, 15]
+        assert whole.holes.tolist() == [4, 6, 7]
+        assert whole.unobserved_s == 30 + 15 + 75
+        assert whole.part(5).weight_s.tolist() == [15, 15, 45, 15, 15, 15, 15]
 
     def test_devices_that_take_turns_are_two_series(self) -> None:
         both = view((0, "gpu_util_pct", [95] * 10), (1, "gpu_util_pct", [0] * 10))
@@ -120,6 +144,14 @@ class TestLowUtilization:
         rows = [(0, "gpu_util_pct", [90.0] * 50), (None, "gpu_util_pct", [10.0] * 50)]
         assert [f.where.device for f in found("low-utilization", view(*rows))] == [0]
         assert found("low-utilization", view(rows[1]))[0].severity == "critical"
+
+    def test_extremes_over_ranks_are_no_device(self) -> None:
+        """The least used rank of every report is each time another one."""
+        rows = [(0, "gpu_util_pct", [90.0] * 50), (None, "gpu_util_pct", [10.0] * 50)]
+        both = of_series(view(*rows), None, 'extreme="min"')
+        assert [(f.where.device, f.status) for f in found("low-utilization", both)] == [(0, "refuted")]
+        alone = of_series(view(rows[1]), None, 'extreme="min"')
+        assert [f.status for f in found("low-utilization", alone)] == ["abstained"]
 
     def test_nothing_recorded_is_no_answer(self) -> None:
         (low,) = found("low-utilization", view((0, "temp_c", [50.0] * 50)))
@@ -234,3 +266,19 @@ class TestSampling:
     def test_without_a_clock_there_is_no_answer(self) -> None:
         (none,) = found("undersampled", view((0, "gpu_util_pct", [50.0] * 20), every_s=None))
         assert none.status == "abstained"
+
+    def test_totals_and_extremes_are_not_judged(self) -> None:
+        """The total of all devices comes each minute, the device itself each 0.1 s."""
+        total = view((None, "gpu_util_pct", [50.0] * 20), every_s=60.0).tables.samples
+        own = view((0, "gpu_util_pct", [50.0] * 20), every_s=0.1)
+        both = own.tables.with_(samples=pl.concat([own.tables.samples, total]))
+        (fine,) = found("undersampled", RunView(name="run", tables=both.validate()))
+        assert (fine.status, fine.values["interval_s"]) == ("refuted", 0.1)
+        extreme = of_series(view((None, "gpu_util_pct", [50.0] * 20)), None, 'extreme="max"')
+        assert [f.status for f in found("undersampled", extreme)] == ["abstained"]
+
+    def test_b53_stale_marks_and_gaps_are_time_without_a_sample(self) -> None:
+        values = [np.nan if i in (5, 6) else 90.0 for i in range(20)]
+        (told,) = found("undersampled", view((0, "gpu_util_pct", values)))
+        assert told.values["holes_pct"] == pytest.approx(100 * 2 / 19)
+        assert "11 % of the time has no sample" in told.title

@@ -304,3 +304,24 @@ def test_a_device_starved_by_work_that_nobody_recorded() -> None:
     low = only("low-utilization", book.view())
     assert (low.status, low.severity) == ("confirmed", "critical")
     assert low.values["busy_pct"] == pytest.approx(100 * 5 / 41)
+
+
+def test_less_than_a_millisecond_is_no_warning() -> None:
+    book = TraceBook()
+    for k in range(5):
+        book.work(k * 100, 20, called_us=k * 100 - 5)
+    low = only("low-utilization", book.view())
+    assert (low.status, low.severity) == ("confirmed", "info")
+    assert low.values["span_ns"] == 420_000
+
+
+def test_b70_use_is_not_known_where_the_capture_missed_steps() -> None:
+    book = TraceBook()
+    for k in range(32):
+        book.span("annotation", f"ProfilerStep#{k}", k * 1000, 1000, step=k)
+    book.work(0, 999)
+    book.work(1000, 999)
+    view = book.view()
+    after = view.with_earlier(found("gpu-idle", view))
+    assert only("low-utilization", after).status == "abstained"
+    assert only("low-utilization", view).status == "refuted"
