@@ -23,6 +23,9 @@ STATE_ORDER: dict[str, int] = {"faulty": 0, "unassessed": 1, "partly": 2, "healt
 DECISIVE = ("non-finite", "divergence", "overfit")
 """Codes that must have looked before a run is called healthy."""
 
+OF_THE_RECORD = frozenset({"log-bloat", "lossy-export", "perturbed", "undersampled"})
+"""Codes about the record itself: that they found nothing says nothing about the run."""
+
 ENDED_BADLY = {
     "crashed": "crashed",
     "killed": "was killed",
@@ -61,7 +64,8 @@ def _weight(code: str) -> int:
 
 
 def _looked(findings: Sequence[Finding]) -> set[str]:
-    return {f.code for f in findings if f.status != "abstained"}
+    """Codes that could judge the run."""
+    return {f.code for f in findings if f.status != "abstained" and f.code not in OF_THE_RECORD}
 
 
 def state(view: RunView, findings: Sequence[Finding]) -> State:

@@ -86,6 +86,14 @@ def test_nothing_seen_is_not_healthy() -> None:
     assert verdict(empty, []) == "not assessable: no metric was recorded"
 
 
+def test_a_look_at_the_record_alone_is_no_look_at_the_run() -> None:
+    empty = make_view({"loss": ([], [])}, run="r")
+    record = [fine("r", "log-bloat"), fine("r", "perturbed"), blind("r", "overfit")]
+    assert state(empty, record) == "unassessed"
+    assert verdict(empty, record) == "not assessable: no metric was recorded"
+    assert state(empty, [*record, fine("r", "gpu-idle")]) == "partly"
+
+
 def test_a_bad_end_is_never_healthy() -> None:
     for outcome, words in {"killed": "was killed", "oom": "ran out of memory", "crashed": "crashed"}.items():
         assert state(view(outcome), checked("r")) == "faulty"
