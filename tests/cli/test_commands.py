@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from afterrun.cli import run
+from tests.support import events
 from tests.support.nsys import steady
 
 Call = Callable[..., tuple[int, str, str]]
@@ -171,7 +172,7 @@ def test_inspect_table_of_counters_and_devices(call: Call, tmp_path: Path) -> No
 
 
 def test_what_a_loader_reads_packed_is_not_unpacked_first(call: Call, tmp_path: Path) -> None:
-    events = [
+    spans = [
         {
             "ph": "X",
             "cat": "kernel",
@@ -183,12 +184,43 @@ def test_what_a_loader_reads_packed_is_not_unpacked_first(call: Call, tmp_path: 
             "args": {"device": 0},
         }
     ]
-    trace = json.dumps({"schemaVersion": 1, "traceEvents": events}).encode()
+    trace = json.dumps({"schemaVersion": 1, "traceEvents": spans}).encode()
     (tmp_path / "a.pt.trace.json.gz").write_bytes(gzip.compress(trace))
     (tmp_path / "b.csv.gz").write_bytes(gzip.compress(b"step,loss\n1,2\n2,1\n"))
     for name, source in (("a.pt.trace.json.gz", "a.pt.trace.json.gz"), ("b.csv.gz", "b.csv")):
         _, out, _ = call("inspect", tmp_path / name, "--json")
         assert [s["path"] for s in json.loads(out)["runs"][0]["sources"]] == [source]
+
+
+def test_b82_a_small_file_that_unpacks_huge_is_stopped_and_told(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "bomb.csv.gz").write_bytes(gzip.compress(bytes(64 * 2**20)))
+    code, out, err = call("report", tmp_path / "bomb.csv.gz", "-o", tmp_path / "out")
+    assert code == 3
+    assert "cannot be unpacked to its end" in out + err
+
+
+_LOSSES = [3 * 0.9**i + 0.1 for i in range(30)]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("log.csv", "step,loss\n" + "".join(f"{i},{y:.6f}\n" for i, y in enumerate(_LOSSES))),
+        ("log.jsonl", "".join(f'{{"step": {i}, "loss": {y:.6f}}}\n' for i, y in enumerate(_LOSSES))),
+        ("train.log", "".join(f"step {i} | loss {y:.6f}\n" for i, y in enumerate(_LOSSES))),
+        ("events.out.tfevents.1700000000.host.1.0", events.event_file(events.curve("loss", _LOSSES))),
+    ],
+)
+def test_one_compressed_log_of_any_format_is_read(
+    call: Call, tmp_path: Path, name: str, content: str | bytes
+) -> None:
+    data = content if isinstance(content, bytes) else content.encode()
+    (tmp_path / f"{name}.gz").write_bytes(gzip.compress(data))
+    _, out, _ = call("inspect", tmp_path / f"{name}.gz", "--json")
+    (run,) = json.loads(out)["runs"]
+    assert [s["path"] for s in run["sources"]] == [name]
+    (loss,) = [m for m in run["metrics"] if m["tag"] == "loss"]
+    assert (loss["points"], loss["last"]) == (30, pytest.approx(_LOSSES[-1], abs=1e-6))
 
 
 def test_names_are_shown_as_they_are(call: Call, tmp_path: Path) -> None:
@@ -308,7 +340,7 @@ def test_a_second_report_into_the_input_finds_the_same_runs(call: Call, healthy:
 
 def test_compare_sets_two_traces_side_by_side(call: Call, tmp_path: Path) -> None:
     for name, dur in (("a", 50), ("b", 80)):
-        events = [
+        spans = [
             {
                 "ph": "X",
                 "cat": "kernel",
@@ -321,7 +353,7 @@ def test_compare_sets_two_traces_side_by_side(call: Call, tmp_path: Path) -> Non
             }
             for i in range(10)
         ]
-        (tmp_path / f"{name}.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+        (tmp_path / f"{name}.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": spans}))
     code, out, _ = call("compare", tmp_path / "a.json", tmp_path / "b.json", "--json")
     assert code == 0
     found = {row["name"]: row for row in json.loads(out)["rows"]}
@@ -332,8 +364,8 @@ def test_compare_sets_two_traces_side_by_side(call: Call, tmp_path: Path) -> Non
     assert "idle by cause" in out
 
 
-def test_compare_with_nothing_is_not_comparable(call: Call, tmp_path: Path, healthy: Path) -> None:
-    events = [
+def test_b57_compare_with_nothing_is_not_comparable(call: Call, tmp_path: Path, healthy: Path) -> None:
+    spans = [
         {
             "ph": "X",
             "cat": "kernel",
@@ -345,7 +377,7 @@ def test_compare_with_nothing_is_not_comparable(call: Call, tmp_path: Path, heal
             "args": {"device": 0, "stream": 7},
         }
     ]
-    (tmp_path / "a.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    (tmp_path / "a.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": spans}))
     (tmp_path / "b.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": []}))
     code, _, err = call("compare", tmp_path / "a.json", tmp_path / "b.json")
     assert code == 3
