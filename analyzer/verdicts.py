@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from afterrun.analyzer.finding import Finding, Severity, Status, Where, jsonable
+from afterrun.analyzer.prose import percent
 from afterrun.analyzer.registry import Pass
 from afterrun.analyzer.trace.devices import DeviceTrace
+from afterrun.analyzer.trace.words import HOST_RANGES, device_name
 from afterrun.analyzer.view import RunView
 
 
@@ -57,3 +59,19 @@ def about_device(
         parameters=check.parameters(),
         **{**said, "values": jsonable(said.get("values", {}))},
     )
+
+
+def unseen(
+    check: Pass, view: RunView, device: DeviceTrace, warn_pct: float, values: Mapping[str, Any]
+) -> Finding | None:
+    """Abstains where host work that the trace does not show may hide the cause; None where it is too little for that.
+
+    For a pass whose cause is named nowhere on the host. ``warn_pct`` is the share of the span from which the cause would
+    be a warning.
+    """
+    hidden_pct = 100.0 * view.trace.idle(device).by_cause_ns.get("unobserved", 0) / max(device.span_ns, 1)
+    if hidden_pct < warn_pct:
+        return None
+    title = f"Not assessable: {device_name(device)} is idle {percent(hidden_pct)} of the time beside host work that the trace does not show."
+    said = {"title": title, "missing": HOST_RANGES, "values": {**values, "unobserved_pct": hidden_pct}}
+    return about_device(check, view, device, ("abstained", "info"), **said)

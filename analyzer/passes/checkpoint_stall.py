@@ -16,7 +16,7 @@ from afterrun.analyzer.steps.settings import parameter
 from afterrun.analyzer.steps.times import step_times
 from afterrun.analyzer.trace.devices import DeviceTrace
 from afterrun.analyzer.trace.words import NO_DEVICE, device_name
-from afterrun.analyzer.verdicts import about_device, abstained, refuted
+from afterrun.analyzer.verdicts import about_device, abstained, refuted, unseen
 from afterrun.analyzer.view import RunView
 
 SAVE_INTERVALS = (
@@ -43,7 +43,7 @@ class CheckpointStall(Pass):
         meaning="Training waits while a checkpoint is copied from the devices, serialised and written.",
         rule="Idle time charged to checkpoint ranges (torch.save, save_checkpoint, and system calls that write) over the span: confirmed. Without such ranges, steps that copy at least large_copy_mib more from the device than the "
         "median step and leave it idle for at least idle_ratio times the median idle time per step look like checkpoints: possible. From logged step times: steps at multiples of the checkpoint interval that the parameters tell take at least idle_ratio times the usual time: possible. Warning from warn_pct of the span.",
-        abstains="Without device activity in a trace, and without step times beside a checkpoint interval.",
+        abstains="Where a trace names neither checkpoints nor steps and shows the device idle at least warn_pct of the time beside host work that it does not show. Without device activity in a trace, and without step times beside a checkpoint interval.",
         confused_with="An evaluation, which also copies results; logging of images; the first step of a capture.",
         remedies=(
             "Write asynchronously: torch.distributed.checkpoint.async_save, or a thread that writes from pinned copies.",
@@ -97,6 +97,13 @@ class CheckpointStall(Pass):
             "span_ns": device.span_ns,
         }
         if share < self.warn_pct:
+            seen = (
+                view.trace.steps(device) is not None
+                or (view.trace.host(device)["lane"] == "checkpoint").any()
+            )
+            hidden = None if seen else unseen(self, view, device, self.warn_pct, values)
+            if hidden is not None:
+                return hidden
             title = f"{device_name(device)} stands idle for checkpoints {percent(share)} of the time."
             return about_device(self, view, device, ("refuted", "info"), title=title, values=values)
         steps = (

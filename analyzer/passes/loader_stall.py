@@ -17,7 +17,7 @@ from afterrun.analyzer.steps.times import step_times
 from afterrun.analyzer.trace.devices import DeviceTrace
 from afterrun.analyzer.trace.host import classed
 from afterrun.analyzer.trace.words import device_name
-from afterrun.analyzer.verdicts import about_device, abstained, refuted
+from afterrun.analyzer.verdicts import about_device, abstained, refuted, unseen
 from afterrun.analyzer.view import RunView
 
 
@@ -35,7 +35,7 @@ class LoaderStall(Pass):
         rule="From a trace with GPU activity: idle time charged to loader calls (DataLoader.__next__ and its kin, ranges named after loading, or system calls that wait where no ranges are recorded) over the span of the "
         "device, warning from warn_pct, critical from critical_pct. The first call, which starts the workers, is told apart. From a trace without GPU activity: the share of the host's time inside loader calls, possible only, for "
         "loading may have run ahead of the device. From step times: the share of data time in the time of a step, where both are logged; else, possible, slow steps whose period is the number of workers that the parameters tell.",
-        abstains="Without a trace, without a logged data time, and without step times whose period is the number of workers.",
+        abstains="Where a trace names no loader call and shows the device idle at least warn_pct of the time beside host work that it does not show. Without a trace, without a logged data time, and without step times whose period is the number of workers.",
         confused_with="The start of the workers in the first batch of an epoch; a host that reads values back, which also waits inside a step; an evaluation that loads its own data.",
         remedies=(
             "Raise num_workers until the wait is gone (about W x step time with the wait / step time without it), with prefetch_factor of 2 to 4.",
@@ -86,6 +86,9 @@ class LoaderStall(Pass):
         calls = loader_calls(view.trace.host(device))
         values = _values(found, calls) | {"span_ns": device.span_ns, "device_idle_ns": device.idle_ns}
         if found.share_pct < self.info_pct:
+            hidden = unseen(self, view, device, self.warn_pct, values) if calls is None else None
+            if hidden is not None:
+                return hidden
             title = f"{device_name(device)} waits for data {percent(found.share_pct)} of the time."
             return about_device(self, view, device, ("refuted", "info"), title=title, values=values)
         severity: Severity = (

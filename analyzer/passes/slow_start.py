@@ -13,7 +13,7 @@ from afterrun.analyzer.prose import count, percent, span_time
 from afterrun.analyzer.registry import Explanation, Pass, threshold
 from afterrun.analyzer.trace.devices import DeviceTrace
 from afterrun.analyzer.trace.words import NO_DEVICE, device_name
-from afterrun.analyzer.verdicts import about_device, abstained
+from afterrun.analyzer.verdicts import about_device, abstained, unseen
 from afterrun.analyzer.view import RunView
 
 
@@ -28,7 +28,7 @@ class SlowStart(Pass):
     explain: ClassVar[Explanation] = Explanation(
         meaning="The first steps take far longer than the others: compilation, autotuning, loading of modules, the start of workers, filling of caches. It is paid again at every restart and every recompilation.",
         rule="Idle time charged to compiling over the span of the trace: warning from warn_pct. The first step is compared with the median of the others and told.",
-        abstains="Without device activity in the trace.",
+        abstains="Without device activity in the trace, and where the trace names no compilation and shows the device idle at least warn_pct of the time beside host work that it does not show.",
         confused_with="A capture that begins with its profiler's own warm-up; recompilation in later steps, which is listed by its steps.",
         remedies=(
             "Keep compiled code between runs: TORCHINDUCTOR_CACHE_DIR, TRITON_CACHE_DIR, JAX persistent compilation cache.",
@@ -58,6 +58,9 @@ class SlowStart(Pass):
             **self._steps(view, device),
         }
         if share < self.warn_pct:
+            hidden = None if lost else unseen(self, view, device, self.warn_pct, values)
+            if hidden is not None:
+                return hidden
             title = f"{device_name(device)} stands idle for compiling {percent(share)} of the time."
             return about_device(self, view, device, ("refuted", "info"), title=title, values=values)
         where = f" in {count(len(values['compiling_steps']), 'step')}" if values["compiling_steps"] else ""

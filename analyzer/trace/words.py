@@ -34,12 +34,22 @@ def device_name(device: DeviceTrace) -> str:
     return f"GPU {device.device}{rank}"
 
 
+def bare_name(kernel: str) -> str:
+    """A kernel's name without return type, templates and arguments."""
+    name = kernel.removeprefix("void ").replace("(anonymous namespace)::", "")
+    return name.split("<")[0].split("(")[0] or kernel
+
+
 def short_name(kernel: str) -> str:
     """A kernel's name without return type, templates and arguments, at most 60 characters."""
-    name = kernel.removeprefix("void ").replace("(anonymous namespace)::", "")
-    name = name.split("<")[0].split("(")[0] or kernel
+    name = bare_name(kernel)
     return name if len(name) <= _SHOWN else name[: _SHOWN - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
 NO_DEVICE = ("kernels, copies or graph launches in the trace",)
 """What is missing where a trace holds no GPU activity."""
+
+HOST_RANGES = (
+    "ranges of the host (NVTX, record_function), or its operating-system calls (nsys profile --trace=osrt)",
+)
+"""What is missing where a trace shows that the host was late, but not what it did."""

@@ -206,6 +206,41 @@ class TestExposedComm:
         assert one.values["hidden_pct"] == 100
 
 
+class TestUnseenHost:
+    """Late launches without a word about what the host did: no cause that would be named there is denied."""
+
+    @staticmethod
+    def book(gap_us: float) -> TraceBook:
+        book = TraceBook()
+        for k in range(6):
+            start = k * (1000 + gap_us)
+            book.work(start + 20, 980, called_us=start)
+        return book
+
+    @pytest.mark.parametrize("code", ["loader-stall", "checkpoint-stall", "slow-start"])
+    def test_the_cause_is_not_denied(self, code: str) -> None:
+        one = only(code, self.book(gap_us=2000).view())
+        assert one.status == "abstained"
+        assert "NVTX" in one.missing[0]
+        # five gaps of 2,020 us in a span of 15,980 us; 20 us of each are the launch
+        assert one.values["unobserved_pct"] == pytest.approx(100 * 5 * 2000 / 15_980, rel=0.01)
+
+    @pytest.mark.parametrize("code", ["loader-stall", "checkpoint-stall", "slow-start"])
+    def test_a_busy_device_is_not_waiting(self, code: str) -> None:
+        assert only(code, self.book(gap_us=0).view()).status == "refuted"
+
+    def test_what_is_named_is_judged_by_its_name(self) -> None:
+        """Loader calls and steps are recorded: what else the host did is neither loading nor, at this rhythm, saving."""
+        book = self.book(gap_us=2000)
+        for k in range(6):
+            book.span("annotation", f"ProfilerStep#{k}", k * 3000, 3000, step=k)
+            book.span(
+                "data", "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", k * 3000 + 10, 5
+            )
+        assert only("loader-stall", book.view()).status == "refuted"
+        assert only("checkpoint-stall", book.view()).status == "refuted"
+
+
 class TestLoaderStall:
     def test_idle_time_in_the_loader_by_device(self) -> None:
         book = TraceBook()
