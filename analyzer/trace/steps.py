@@ -13,6 +13,9 @@ from afterrun.analyzer.intervals import Times
 MIN_CUT = 0.5
 """A last mark shorter than this share of the median step was cut by the end of the capture."""
 
+MIN_KNOWN = 0.9
+"""Share of a device's activities whose launch must be recorded to say which step they belong to."""
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Steps:
@@ -53,3 +56,23 @@ def steps_of(host: pl.DataFrame) -> Steps | None:
     lengths = own_end - start
     cut = len(lengths) >= 3 and lengths[-1] < MIN_CUT * np.median(lengths[:-1])
     return Steps(number=rows["step"].to_numpy(), start=start, end=end, last_is_cut=bool(cut))
+
+
+def device_steps(steps: Steps, activity: pl.DataFrame, calls: pl.DataFrame) -> Steps | None:
+    """The steps as the device worked on them, from the end of one step's last activity to that of the next.
+
+    The host marks a step when it has queued its work; a device that is behind does the work later. ``activity`` has
+    ``start_ns``, ``end_ns`` and ``corr``, ``calls`` ``corr`` and ``start_ns`` of the call that launched. None where too few launches
+    are recorded, or a step launched nothing.
+    """
+    launched = activity.join(calls.select("corr", called_ns="start_ns"), on="corr", how="inner")
+    if len(launched) < MIN_KNOWN * len(activity):
+        return None
+    launched = launched.with_columns(at=pl.Series(steps.at(launched["called_ns"].to_numpy())))
+    ends = launched.filter(pl.col("at") >= 0).group_by("at").agg(pl.col("end_ns").max()).sort("at")
+    if len(ends) < len(steps):
+        return None
+    first = launched.filter(pl.col("at") == 0)["start_ns"].min()
+    end = np.maximum.accumulate(ends["end_ns"].to_numpy())
+    start = np.concatenate([[first], end[:-1]]).astype(np.int64)
+    return Steps(number=steps.number, start=start, end=end, last_is_cut=steps.last_is_cut)

@@ -11,7 +11,7 @@ from afterrun.analyzer.trace.collectives import Collectives, collectives_of
 from afterrun.analyzer.trace.devices import DeviceTrace, devices_of
 from afterrun.analyzer.trace.host import classed
 from afterrun.analyzer.trace.idle import Idle, explain
-from afterrun.analyzer.trace.steps import Steps, steps_of
+from afterrun.analyzer.trace.steps import Steps, device_steps, steps_of
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -63,6 +63,11 @@ class Trace:
     def steps(self, device: DeviceTrace) -> Steps | None:
         """The step marks of the process of a device; None where nothing marks steps."""
         return steps_of(self.host(device))
+
+    def device_steps(self, device: DeviceTrace) -> Steps | None:
+        """The steps as the device worked on them; None where the trace does not tell."""
+        steps = self.steps(device)
+        return None if steps is None else device_steps(steps, device.rows, launch_calls(self.host(device)))
 
 
 def launch_calls(host: pl.DataFrame) -> pl.DataFrame:

@@ -40,6 +40,7 @@ def _band(ax: Axes, part: pl.DataFrame, role: str, theme: Theme) -> None:
 
 def _smooth(ax: Axes, part: pl.DataFrame, role: str, theme: Theme) -> None:
     ax.plot(part["x"], part["y"], color=theme.colour(role), lw=theme.line_pt, zorder=3)
+    _lonely(ax, part, theme.colour(role), theme)
 
 
 def _line(ax: Axes, part: pl.DataFrame, role: str, theme: Theme) -> None:

@@ -148,10 +148,12 @@ def _panels(pen: Pen, prepared: Prepared, ticks: Mapping[str, Ticks], room: Room
         label_x = (
             room.left - max(pen.width(t, SMALL) for g in ticks.values() for t in g.text) - 1.5 * pen.theme.em
         )
+        size = 1.0 if pen.width(panel.y_label) <= height else SMALL  # labels of neighbours must not meet
         pen.text(
             label_x,
             top + gap + height / 2,
-            pen.fit(panel.y_label, height + 2 * gap),
+            pen.fit(panel.y_label, height + gap, size),
+            size=size,
             rotation=90,
             ha="center",
             va="center",

@@ -6,6 +6,7 @@ import itertools
 import math
 import unicodedata
 from collections.abc import Sequence
+from decimal import Decimal
 
 MAX_NAME = 60
 BOX = "□"
@@ -155,6 +156,7 @@ def _even(ticks: Sequence[float]) -> bool:
 
 
 def _power_tick(value: float) -> str:
-    mantissa, exponent = f"{value:.12e}".split("e")
-    mantissa = mantissa.rstrip("0").rstrip(".").replace("-", "−")
-    return f"{mantissa}e{int(exponent)}"
+    mantissa, exponent = f"{Decimal(repr(float(value))).normalize():e}".split(
+        "e"
+    )  # the digits that tell it apart
+    return f"{mantissa.replace('-', '−')}e{int(exponent)}"

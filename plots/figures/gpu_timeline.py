@@ -12,6 +12,7 @@ from afterrun.analyzer.finding import Finding
 from afterrun.analyzer.prose import percent, span_time
 from afterrun.analyzer.trace.devices import DeviceTrace
 from afterrun.analyzer.trace.idle import Idle
+from afterrun.analyzer.trace.trace import Trace
 from afterrun.analyzer.view import RunView
 from afterrun.plots.canvas.paint import paint
 from afterrun.plots.content.compose import run_title
@@ -61,23 +62,27 @@ class GpuTimeline(Figure):
         if not devices:
             return Skip("the trace holds no GPU activity")
         shown = worst_first(devices)
-        low, high = min(d.low_ns for d in shown), max(d.high_ns for d in shown)
+        offsets = _clock_offsets_ns(view.trace)
+        behind = [offsets.get((d.rank, d.process, d.device), 0) for d in shown]
+        low = min(d.low_ns - by for d, by in zip(shown, behind, strict=True))
+        high = max(d.high_ns - by for d, by in zip(shown, behind, strict=True))
         unit = time_unit(high - low)
         edges = np.unique(np.linspace(low, high, COLUMNS + 1).astype(np.int64))
         if len(edges) < 2:
             return Skip("the capture has no length")
         parts: list[pl.DataFrame] = []
         seen: set[str] = set()
-        for row, device in enumerate(shown):
-            drawn = _row(device, view.trace.idle(device), edges, row, unit)
+        for row, (device, by) in enumerate(zip(shown, behind, strict=True)):
+            drawn = _row(device, view.trace.idle(device), edges + by, row, unit)
             seen |= set(drawn)
             parts += drawn.values()
+        told = "; clocks aligned on the ends of collectives" if any(behind) else ""
         marks = notes_of(findings, self.codes)
         worst = max(shown, key=lambda d: d.idle_ns / max(d.span_ns, 1))
         return Prepared(
             frame=stack(parts),
             title=run_title(view, "what each GPU did"),
-            note=f"{span_time(high - low)} in {len(edges) - 1} columns, in each the share of time by state{left_out(devices, shown)}",
+            note=f"{span_time(high - low)} in {len(edges) - 1} columns, in each the share of time by state{left_out(devices, shown)}{told}",
             alt=f"{len(devices)} {'device' if len(devices) == 1 else 'devices'} over {span_time(high - low)}; the most idle one does nothing {percent(100 * worst.idle_ns / max(worst.span_ns, 1))} of the time.",
             x=XAxis(
                 f"time since the first GPU activity, {unit.name}", 0.0, (high - low) / unit.ns, whole=False
@@ -91,6 +96,19 @@ class GpuTimeline(Figure):
     def draw(self, prepared: Prepared, theme: Theme) -> MplFigure:
         """Stacked shares, a row a device."""
         return paint(prepared, theme)
+
+
+def _clock_offsets_ns(trace: Trace) -> dict[tuple[int | None, int | None, int], int]:
+    """How far the clock of a device is ahead of the first one's, where collectives tell it better than it varies."""
+    matched = trace.collectives
+    if matched is None:
+        return {}
+    sure = np.abs(matched.offset_ns) > matched.residual_ns
+    return {
+        (d.rank, d.process, d.device): int(offset)
+        for d, offset, known in zip(matched.devices, matched.offset_ns, sure, strict=True)
+        if known
+    }
 
 
 def _row(device: DeviceTrace, idle: Idle, edges: np.ndarray, row: int, unit: Unit) -> dict[str, pl.DataFrame]:

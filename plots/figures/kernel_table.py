@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from afterrun.analyzer.finding import Finding
 from afterrun.analyzer.prose import count, percent, span_time
+from afterrun.analyzer.trace.kernel_names import distinct_names
 from afterrun.analyzer.trace.kernels import kernel_table
 from afterrun.analyzer.trace.words import device_name
 from afterrun.analyzer.view import RunView
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from afterrun.plots.theme import Theme
 
 SHOWN = 12
-NAME_CHARS = 38
-ROOM = 1.75
+NAME_CHARS = 44
+ROOM = 1.95
 
 _KINDS = {
     "tensor": ("launch", "matrix kernels on tensor cores"),
@@ -65,7 +66,7 @@ class KernelTable(Figure):
                 )
             )
             frames.append(rows("main", "label", words, [k["share_pct"]], y=[float(i)]))
-        names = tuple(display_name(k["short"], NAME_CHARS) for k in top)
+        names = tuple(_shown(name) for name in distinct_names([k["name"] for k in top]))
         longest = max(k["share_pct"] for k in top)
         rest = 100 - sum(k["share_pct"] for k in top)
         return Prepared(
@@ -84,3 +85,12 @@ class KernelTable(Figure):
     def draw(self, prepared: Prepared, theme: Theme) -> MplFigure:
         """Horizontal bars."""
         return paint(prepared, theme)
+
+
+def _shown(name: str) -> str:
+    """At most ``NAME_CHARS``; what sets a kernel apart from its like (behind the dot) is cut last."""
+    head, dot, apart = name.partition(" · ")
+    if not dot:
+        return display_name(name, NAME_CHARS)
+    apart = display_name(apart, NAME_CHARS // 2)
+    return f"{display_name(head, NAME_CHARS - len(apart) - len(dot))}{dot}{apart}"

@@ -33,6 +33,9 @@ KINDS: Mapping[str, str] = {
     "rss_bytes": "resident on the host",
     "host_mem_used_bytes": "used on the host",
 }
+HELD = frozenset({"mem_reserved_bytes", "mem_alloc_bytes"})
+"""Told by the allocator whenever they change: they stay as they are until the next sample."""
+
 COLOURS = ("val3", "train", "val", "val2", "val4", "val5", "other")
 
 
@@ -54,6 +57,7 @@ class Memory(Figure):
         origin = min((int(s.t_ns[0]) for s in series if s.t_ns is not None), default=0)
         longest = max((int(s.t_ns[-1]) for s in series if s.t_ns is not None), default=0) - origin
         unit = time_unit(max(longest, 1))
+        ends = max(longest / unit.ns if timed else float(max(len(s) for s in series) - 1), 1e-9)
         parts, keys, roles, top = [], [], {}, 0.0
         for i, s in enumerate(series):
             x = (
@@ -61,15 +65,19 @@ class Memory(Figure):
                 if timed and s.t_ns is not None
                 else np.arange(len(s), dtype=np.float64)
             )
-            kept = envelope(x, s.value / 2**30, POINTS)
+            y = s.value / 2**30
+            if s.counter in HELD:
+                x, y = np.append(np.repeat(x, 2)[1:], ends), np.repeat(y, 2)
+            else:
+                x, y = np.insert(x, s.holes + 1, x[s.holes]), np.insert(y, s.holes + 1, np.nan)
+            kept = envelope(x, y, POINTS)
             name = f"{KINDS[s.counter]}, {device_label(s)}" + (
                 f", {display_name(s.series, 24)}" if s.series else ""
             )
             roles[name] = COLOURS[i]
-            parts.append(rows("main", "smooth", name, x[kept], y=s.value[kept] / 2**30))
+            parts.append(rows("main", "smooth", name, x[kept], y=y[kept]))
             keys.append(Key("smooth", COLOURS[i], name))
             top = max(top, float(s.value.max()) / 2**30)
-        ends = max(longest / unit.ns if timed else float(max(len(s) for s in series) - 1), 1e-9)
         return Prepared(
             frame=stack(parts),
             title=run_title(view, "memory over time"),

@@ -39,10 +39,7 @@ class RankHeat(Figure):
             return Skip("fewer than two ranks with collectives are recorded")
         late = matched.start - np.nanmin(matched.start, axis=1, keepdims=True)
         group = np.array_split(np.arange(len(late)), min(len(late), MOST_COLUMNS))
-        with np.errstate(invalid="ignore"):
-            cells = np.array(
-                [np.nanmean(late[g], axis=0) if np.isfinite(late[g]).any() else late[g[0]] for g in group]
-            )
+        cells = np.stack([_means(late[g]) for g in group])
         cost = matched.lateness.sum(axis=0)
         order = np.sort(np.argsort(-cost, kind="stable")[:MOST_RANKS])
         top = float(np.nanquantile(cells[:, order], 0.99)) or 1.0
@@ -78,3 +75,12 @@ class RankHeat(Figure):
     def draw(self, prepared: Prepared, theme: Theme) -> MplFigure:
         """Cells, one row a rank."""
         return paint(prepared, theme)
+
+
+def _means(rows: np.ndarray) -> np.ndarray:
+    """The mean of each column over its finite values; NaN where it has none."""
+    known = np.isfinite(rows)
+    total = np.where(known, rows, 0.0).sum(axis=0)
+    out = np.full(rows.shape[1], np.nan)
+    np.divide(total, known.sum(axis=0), out=out, where=known.any(axis=0))
+    return out

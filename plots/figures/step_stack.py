@@ -44,7 +44,8 @@ class StepStack(Figure):
         if not devices:
             return Skip("the trace holds no GPU activity")
         device = max(devices, key=lambda d: d.idle_ns / max(d.span_ns, 1))
-        steps = view.trace.steps(device)
+        on_device = view.trace.device_steps(device)
+        steps = on_device or view.trace.steps(device)
         if steps is None or len(steps) < 2:
             return Skip("the trace marks fewer than two steps")
         low, high = steps.start[:MOST_STEPS], steps.end[:MOST_STEPS]
@@ -64,11 +65,16 @@ class StepStack(Figure):
             base = base + part
         if not seen:
             return Skip("no GPU activity lies inside the marked steps")
+        told = (
+            "from the end of the GPU work of one to that of the next"
+            if on_device
+            else "as the host marks them; time before the first GPU activity is not drawn"
+        )
         cut = " (the last one is cut)" if steps.last_is_cut and len(steps) <= MOST_STEPS else ""
         return Prepared(
             frame=stack(parts),
             title=run_title(view, f"what each step of {device_name(device)} is made of"),
-            note=f"{len(number)} of {len(steps)} marked steps{cut}; median {span_time(float(np.median(steps.durations)))}; time before the first GPU activity is not drawn",
+            note=f"{len(number)} of {len(steps)} marked steps{cut}; median {span_time(float(np.median(steps.durations)))}, {told}",
             alt=f"{len(number)} steps with a median of {span_time(float(np.median(steps.durations)))}, each split into {', '.join(STATE_WORDS[s] for s in STATE_WORDS if s in seen)}.",
             x=XAxis("step", float(number[0] - 2 * width), float(number[-1] + 2 * width)),
             panels=(Panel("main", f"time in the step, {unit.name}", 0.0, 1.06 * float(base.max())),),

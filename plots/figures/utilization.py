@@ -41,8 +41,8 @@ class Shown(NamedTuple):
 PANELS = (
     Shown("gpu_util_pct", "utilisation, %", 1.0, 100.0),
     Shown("mem_used_bytes", "memory, GiB", 2.0**-30, None),
-    Shown("sm_clock_hz", "SM clock, MHz", 1e-6, None),
-    Shown("temp_c", "temperature, °C", 1.0, None),
+    Shown("sm_clock_hz", "clock, MHz", 1e-6, None),
+    Shown("temp_c", "temp., °C", 1.0, None),
 )
 
 

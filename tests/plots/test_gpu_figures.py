@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import polars as pl
 import pytest
@@ -72,11 +74,60 @@ def test_steps_are_made_of_their_parts() -> None:
     assert by.rows() == [("compute", 1200), ("dataloader", 1000), ("launch", 200)]
 
 
+def test_steps_of_a_host_that_runs_ahead_are_those_of_the_device() -> None:
+    """Steps are queued in 100 us each and take the device 1,000 us; the second one 3,000 us."""
+    book = TraceBook()
+    start = 200.0
+    for k, dur in enumerate((1000, 3000, 1000)):
+        book.span("annotation", f"ProfilerStep#{k}", k * 100, 100, step=k)
+        book.work(start, dur, called_us=k * 100 + 20)
+        start += dur
+    made = prepared("step-stack", book.view())
+    boxes = made.frame.sort("x")
+    assert (boxes["high"] - boxes["low"]).to_list() == [1000, 3000, 1000]
+    assert "median 1 ms, from the end of the GPU work of one to that of the next" in made.note
+    alone = TraceBook()
+    for k in range(3):
+        alone.span("annotation", f"ProfilerStep#{k}", k * 1000, 1000, step=k)
+        alone.work(k * 1000, 400)
+    assert "as the host marks them" in prepared("step-stack", alone.view()).note
+
+
+def test_clocks_of_ranks_are_aligned_on_the_timeline() -> None:
+    """Without that the 16 ms of work would lie in a capture of 156 ms."""
+    together, apart = (prepared("gpu-timeline", ranks(0, 0, offset_us=by)) for by in (0, 70_000))
+    assert apart.x.high == pytest.approx(together.x.high)
+    assert "clocks aligned on the ends of collectives" in apart.note
+    assert "clocks" not in together.note
+
+
 def test_kernels_by_their_share() -> None:
     made = prepared("kernel-table", job())
     assert made.panels[0].rows == ("big",)
     (label,) = made.frame.filter(pl.col("layer") == "label")["name"]
     assert label == "100 % · 3 launches · median 400 us"
+
+
+def test_kernels_of_one_template_are_told_apart() -> None:
+    book = TraceBook()
+    for k, functor in enumerate(("FillFunctor<float>", "AddFunctor<float>")):
+        name = f"void at::native::vectorized_elementwise_kernel<4, at::native::{functor}, at::detail::Array<char*, 1> >(int)"
+        book.work(k * 1000, 400 - k, name=name)
+    assert prepared("kernel-table", book.view()).panels[0].rows == (
+        "vectorized_elementwise_kernel · FillFunctor",
+        "vectorized_elementwise_kernel · AddFunctor",
+    )
+
+
+def test_ranks_that_share_no_collective_leave_holes() -> None:
+    """Many collectives, most of them without rank 2: no mean of nothing is taken."""
+    books = [TraceBook(rank=r) for r in range(3)]
+    for k in range(600):
+        for r in range(3 if k < 3 else 2):
+            books[r].work(k * 100, 50, lane="comm", name="ncclDevKernel_AllReduce_Sum_f32", device=r)
+    made = prepared("rank-heat", books[0].view(*books[1:]))
+    drawn = made.frame.group_by((pl.col("low") + 0.46).round(0).alias("row")).len().sort("row")
+    assert drawn["len"].to_list() == [240, 240, 1]
 
 
 def test_the_late_rank_is_dark() -> None:
@@ -95,6 +146,29 @@ def test_loader_calls_and_the_idle_time_inside() -> None:
     assert calls.to_list() == [500, 500, 500]
     assert idle.to_list() == [500, 500, 0]  # behind the last kernel there is no gap
     assert made.panels[0].y_label == "time in the call, us"
+
+
+def test_memory_of_the_allocator_stays_until_it_changes() -> None:
+    def drawn(counter: str) -> list[tuple[float, float | None]]:
+        made = prepared("memory", counters((0, counter, [0.0, GIB, 2 * GIB])))
+        return made.frame.select("x", "y").rows()
+
+    assert drawn("mem_alloc_bytes") == [(0, 0), (1, 0), (1, 1), (2, 1), (2, 2), (2, 2)]
+    assert drawn("mem_used_bytes") == [(0, 0), (1, 1), (2, 2)]
+
+
+def test_no_memory_is_drawn_where_none_was_recorded() -> None:
+    made = prepared("memory", counters((0, "mem_used_bytes", [GIB, GIB, np.nan, GIB, GIB])))
+    assert [y is None or np.isnan(y) for y in made.frame["y"]] == [False, False, True, False, False]
+
+
+def test_names_of_four_panels_stand_apart_and_are_whole() -> None:
+    rows = [(0, c, [1.0, 2.0]) for c in ("gpu_util_pct", "mem_used_bytes", "sm_clock_hz", "temp_c")]
+    figure = figures()["utilization"].draw(prepared("utilization", counters(*rows)), SCREEN)
+    names = [t for t in figure.texts if str(t.get_gid()).startswith("ylabel-")]
+    assert [t.get_text() for t in names] == ["utilisation, %", "memory, GiB", "clock, MHz", "temp., °C"]
+    boxes = [t.get_window_extent() for t in names]
+    assert all(above.y0 > below.y1 for above, below in itertools.pairwise(boxes))
 
 
 def test_counters_have_units_and_keep_holes() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from afterrun.plots.canvas.text import (
@@ -119,6 +119,7 @@ def test_linear_ticks_are_round() -> None:
     assert whole_ticks(0.5, 3.2, 8) == [1.0, 2.0, 3.0]
 
 
+@example((1e9, 1e9 + 1e-3), 3)
 @given(
     st.floats(-1e9, 1e9).flatmap(lambda a: st.tuples(st.just(a), st.floats(1e-3, 1e9).map(lambda d: a + d))),
     st.integers(3, 9),
