@@ -142,7 +142,7 @@ def _gpu(view: RunView) -> dict[Key, float]:
 def _steps(view: RunView) -> dict[Key, float]:
     times = step_times(view)
     if times is None or times.relative:
-        marks = [s for d in view.trace.devices if (s := view.trace.steps(d)) is not None and len(s) > 1]
+        marks = [s for d in view.trace.devices if (s := view.trace.paced_steps(d)) is not None and len(s) > 1]
         if not marks:
             return {}
         return {("steps", "median step", "ms", 1): float(np.median(marks[0].durations)) / 1e6}

@@ -104,7 +104,7 @@ def step_seconds(view: RunView) -> float | None:
     if logged is not None and len(logged.y):
         return float(np.median(logged.y))
     for device in view.trace.devices:
-        steps = view.trace.steps(device)
+        steps = view.trace.paced_steps(device)
         if steps is not None and len(steps) > 2:
             return float(np.median(steps.durations)) / 1e9
     return None

@@ -102,7 +102,7 @@ def _clocked(view: RunView) -> StepTimes | None:
 
 def _traced(view: RunView) -> StepTimes | None:
     for device in view.trace.devices:
-        steps = view.trace.steps(device)
+        steps = view.trace.paced_steps(device)
         if steps is None:
             continue
         whole = slice(0, len(steps) - 1 if steps.last_is_cut else len(steps))

@@ -20,6 +20,7 @@ class Trace:
 
     spans: pl.DataFrame
     _idle: dict[int, Idle] = field(default_factory=dict, repr=False)
+    _steps: dict[int, Steps | None] = field(default_factory=dict, repr=False)
     _host: dict[tuple[int | None, int | None], pl.DataFrame] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -66,8 +67,19 @@ class Trace:
 
     def device_steps(self, device: DeviceTrace) -> Steps | None:
         """The steps as the device worked on them; None where the trace does not tell."""
-        steps = self.steps(device)
-        return None if steps is None else device_steps(steps, device.rows, launch_calls(self.host(device)))
+        key = self.devices.index(device)
+        if key not in self._steps:
+            steps = self.steps(device)
+            calls = launch_calls(self.host(device))
+            self._steps[key] = None if steps is None else device_steps(steps, device.rows, calls)
+        return self._steps[key]
+
+    def paced_steps(self, device: DeviceTrace) -> Steps | None:
+        """The steps by whose lengths a run is judged: as the device worked on them where that is known, else as the host marked them.
+
+        A host that runs ahead marks many short steps and then a long one, in which it waits for the device.
+        """
+        return self.device_steps(device) or self.steps(device)
 
 
 def launch_calls(host: pl.DataFrame) -> pl.DataFrame:

@@ -6,6 +6,7 @@ import pytest
 
 from afterrun.analyzer.finding import Finding
 from afterrun.analyzer.registry import pass_types
+from afterrun.analyzer.steps.times import step_times
 from afterrun.analyzer.view import RunView
 from tests.support.traces import TraceBook
 
@@ -360,3 +361,18 @@ def test_b70_use_is_not_known_where_the_capture_missed_steps() -> None:
     after = view.with_earlier(found("gpu-idle", view))
     assert only("low-utilization", after).status == "abstained"
     assert only("low-utilization", view).status == "refuted"
+
+
+def test_a_host_that_runs_ahead_has_no_slow_steps() -> None:
+    """40 steps of 1 ms on the device; the host queues nine in 0.1 ms each and waits in every tenth."""
+    book = TraceBook()
+    host = 0.0
+    for k in range(40):
+        dur = 100.0 if k % 10 else 9100.0
+        book.span("annotation", f"ProfilerStep#{k}", host, dur, step=k)
+        book.work(200 + k * 1000, 1000, called_us=host + 50)
+        host += dur
+    times = step_times(book.view())
+    assert times is not None
+    assert set(times.seconds) == {1e-3}
+    assert only("step-outliers", book.view()).status == "refuted"
