@@ -32,8 +32,9 @@ KINDS: Mapping[str, str] = {
     "mem_used_bytes": "used on the device",
     "rss_bytes": "resident on the host",
     "host_mem_used_bytes": "used on the host",
+    "host_alloc_bytes": "in tensors",
 }
-HELD = frozenset({"mem_reserved_bytes", "mem_alloc_bytes"})
+HELD = frozenset({"mem_reserved_bytes", "mem_alloc_bytes", "host_alloc_bytes"})
 """Told by the allocator whenever they change: they stay as they are until the next sample."""
 
 COLOURS = ("val3", "train", "val", "val2", "val4", "val5", "other")
