@@ -10,6 +10,7 @@ import polars as pl
 from afterrun.analyzer.finding import Finding
 from afterrun.analyzer.passes.kernel_limit import KernelLimit, sol_table
 from afterrun.analyzer.prose import count, span_time
+from afterrun.analyzer.trace.kernel_names import distinct_names
 from afterrun.analyzer.trace.words import short_name
 from afterrun.analyzer.view import RunView
 from afterrun.plots.canvas.paint import paint
@@ -25,7 +26,13 @@ if TYPE_CHECKING:
     from afterrun.plots.theme import Theme
 
 NAMED = 4
-NAME_CHARS = 28
+NAME_CHARS = 34
+ROOM = 1.36
+"""The axis ends this much right of the peak, so that words beside a kernel near it have room."""
+
+TINT = 0.22
+WORDS_BELOW = 3.5
+"""How far the words of a field stand below its upper edge, % of peak."""
 
 
 class Roofline(Figure):
@@ -45,37 +52,28 @@ class Roofline(Figure):
         table = table.sort("duration_ns", descending=True, nulls_last=True)
         named = table.unique("name", keep="first", maintain_order=True).head(NAMED)
         frames = [
-            rows("main", "shade", "compute", [limits.high_pct], x_end=[100.0]),
-            rows(
-                "main",
-                "smooth",
-                "bound",
-                [0.0, limits.low_pct, limits.low_pct],
-                y=[limits.low_pct, limits.low_pct, 0.0],
-            ),
+            *_regions(limits.low_pct, limits.high_pct),
             rows("main", "dots", "kernel", table["compute_pct"].to_numpy(), y=table["memory_pct"].to_numpy()),
             rows("main", "best", "kernel", named["compute_pct"].to_numpy(), y=named["memory_pct"].to_numpy()),
         ]
         frames += [
-            rows("main", "label", _words(k), [float(k["compute_pct"])], y=[float(k["memory_pct"])])
-            for k in named.to_dicts()
+            rows("main", "label", _words(k, name), [float(k["compute_pct"])], y=[float(k["memory_pct"])])
+            for k, name in zip(named.to_dicts(), distinct_names(named["name"].to_list()), strict=True)
         ]
         top = table.row(0, named=True)
         return Prepared(
             frame=stack(frames),
             title=run_title(view, "what limits the profiled kernels"),
-            note=f"{count(len(table), 'launch', 'launches')} under ncu; below {limits.low_pct:g} % on both axes neither is the limit (latency)",
+            note=f"{count(len(table), 'launch', 'launches')} under ncu; outside the fields neither is the limit alone",
             alt=f"{count(len(table), 'launch', 'launches')}; the longest, {short_name(top['name'])}, uses {top['compute_pct']:.0f} % of the computing and {top['memory_pct']:.0f} % of the memory peak.",
-            x=XAxis("computing, % of peak", 0.0, 100.0, whole=False),
+            x=XAxis("computing, % of peak", 0.0, ROOM * 100.0, whole=False, end=100.0),
             panels=(Panel("main", "memory, % of peak", 0.0, 100.0),),
             keys=(
                 Key("dots", "train", "launch"),
                 Key("best", "ink", "longest of its name"),
-                Key("smooth", "quiet", "limited by latency below"),
-                Key("shade", "compute", "limited by computing"),
             ),
             marks=notes_of(findings, self.codes),
-            roles={"kernel": "train", "bound": "quiet", "compute": "compute"},
+            roles={"kernel": "train", "field": "compute"},
         )
 
     def draw(self, prepared: Prepared, theme: Theme) -> MplFigure:
@@ -83,7 +81,25 @@ class Roofline(Figure):
         return paint(prepared, theme)
 
 
-def _words(kernel: dict[str, object]) -> str:
+def _words(kernel: dict[str, object], name: str) -> str:
     length = kernel["duration_ns"]
-    name = display_name(short_name(str(kernel["name"])), NAME_CHARS)
-    return f" {name}, {span_time(float(str(length)))}" if length is not None else f" {name}"
+    name = display_name(name, NAME_CHARS)
+    return f"  {name}, {span_time(float(str(length)))}" if length is not None else f"  {name}"
+
+
+def _regions(low_pct: float, high_pct: float) -> list[pl.DataFrame]:
+    """The fields in which a kernel has one limit, each with its words, as ``kernel-limit`` decides."""
+    below, above = (0.0, low_pct), (high_pct, 100.0)
+    fields = (
+        ("latency", below, below),
+        ("computing", above, below),
+        ("memory", below, above),
+        ("both", above, above),
+    )
+    frames = [
+        rows("main", "heat", "field", [x[0]], x_end=[x[1]], low=[y[0]], high=[y[1]], y=[TINT])
+        for _, x, y in fields
+    ]
+    return frames + [
+        rows("main", "label", f"limited by {words}", [x[0]], y=[y[1] - WORDS_BELOW]) for words, x, y in fields
+    ]

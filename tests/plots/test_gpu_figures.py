@@ -266,3 +266,43 @@ def test_times_of_logged_steps_with_the_onset_of_a_drift() -> None:
 
 def test_steps_of_a_trace_are_left_to_their_own_figure() -> None:
     assert isinstance(figures()["step-time"].prepare(job(), []), Skip)
+
+
+def test_kernels_stand_in_the_field_of_their_limit() -> None:
+    numbers = [("gemm", 90.0, 20.0, 5e6), ("copy", 5.0, 85.0, 2e6)]
+    names = (
+        "sm__throughput.avg.pct_of_peak_sustained_elapsed",
+        "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
+        "gpu__time_duration.sum",
+    )
+    kernels = pl.DataFrame(
+        [
+            {
+                "run": "run",
+                "source": "k.csv",
+                "attempt": 1,
+                "rank": None,
+                "device": 0,
+                "name": name,
+                "launch": i,
+                "metric": metric,
+                "unit": "",
+                "value": value,
+            }
+            for i, (name, *values) in enumerate(numbers)
+            for metric, value in zip(names, values, strict=True)
+        ],
+        schema=SCHEMAS["kernels"],
+    )
+    tables = make_tables({"epoch": ([0], [0.0])}).with_(kernels=kernels)
+    made = prepared("roofline", RunView(name="run", tables=tables.validate()))
+    fields = made.frame.filter(pl.col("layer") == "heat").select("x", "x_end", "low", "high").rows()
+    words = made.frame.filter(pl.col("layer") == "label")["name"].to_list()
+    inside = [
+        words[i]
+        for _, x, y, _ in numbers
+        for i, (left, right, low, high) in enumerate(fields)
+        if left <= x <= right and low <= y <= high
+    ]
+    assert inside == ["limited by computing", "limited by memory"]
+    assert words[4:] == ["  gemm, 5 ms", "  copy, 2 ms"]
