@@ -171,7 +171,7 @@ def test_b70_steps_without_gpu_events_make_the_share_unreliable() -> None:
 times = st.integers(0, 2000)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.tuples(times, st.integers(1, 300), st.integers(0, 3), st.booleans()), min_size=2, max_size=25

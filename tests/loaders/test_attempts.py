@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from afterrun.analyzer.inventory import inventory
@@ -231,7 +231,6 @@ def test_a_step_logged_as_a_metric_is_no_witness_of_itself() -> None:
     assert restarts_within(pl.concat([loss, itself])) == EPOCHS
 
 
-@settings(deadline=None)
 @given(st.integers(3, 6), st.integers(3, 40), st.floats(0.3, 0.9))
 def test_a_decay_written_whole_or_in_pieces_is_always_told_apart(n: int, length: int, rate: float) -> None:
     """The same smooth loss: once more in every block, or going on through all of them."""

@@ -385,7 +385,7 @@ def clean_files(draw: st.DrawFn) -> str:
     return end.join([delimiter.join(r) for r in [header, *rows]]) + end
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(clean_files(), st.sampled_from([40, 200, BLOCK_BYTES]))
 def test_fast_and_tolerant_agree(text: str, block_bytes: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -397,7 +397,7 @@ def test_fast_and_tolerant_agree(text: str, block_bytes: int) -> None:
     assert list(fast_reader.losses.notes()) == list(slow_reader.losses.notes()) == []
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.lists(st.text(alphabet='019.e-,,,;\n\n\r"# \0naifstep,loss', max_size=12), max_size=20),
     st.sampled_from([30, 100, BLOCK_BYTES]),

@@ -81,7 +81,7 @@ PLAIN_ROWS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=ROWS | PLAIN_ROWS, tight=st.booleans())
 def test_both_ways_give_the_same_cells(tmp_path: Path, rows: list[dict[str, Any]], tight: bool) -> None:
     marks = (",", ":") if tight else (", ", ": ")
@@ -92,7 +92,7 @@ def test_both_ways_give_the_same_cells(tmp_path: Path, rows: list[dict[str, Any]
     assert cells(path, block_bytes=64) == slow
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=PLAIN_ROWS)
 def test_clean_blocks_go_the_fast_way(rows: list[dict[str, Any]]) -> None:
     kept = [{k: v for k, v in r.items() if v not in ({}, [])} for r in rows]
@@ -289,7 +289,7 @@ def test_a_thousand_mutants_keep_their_intact_rows(tmp_path: Path) -> None:
     assert kept >= 0.99 * whole
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.binary(max_size=300) | st.text(alphabet='{}[]",:aN1.\n\\', max_size=120).map(str.encode))
 def test_any_bytes_raise_nothing(tmp_path: Path, data: bytes) -> None:
     path = write(tmp_path, data, "log.jsonl")

@@ -366,7 +366,7 @@ def files(draw: st.DrawFn) -> list[Loaded]:
     return made
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(files())
 def test_nothing_is_lost_and_every_curve_survives_somewhere(made: list[Loaded]) -> None:
     a = build(*made)

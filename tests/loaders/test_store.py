@@ -47,7 +47,7 @@ def some_tables(draw: st.DrawFn) -> Tables:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tables=some_tables())
 def test_tables_read_back_as_they_were(tmp_path: Path, kind: Kind, tables: Tables) -> None:
     for path, (name, frame) in zip(write_tables(tables, tmp_path, kind), tables.items(), strict=True):

@@ -257,7 +257,7 @@ def _meant(number: float, form: str) -> float:
     return float(int(math.copysign(min(abs(number), 2**62), number))) if form == "int64" else number
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(EVENTS, max_size=60), st.integers(1, 4))
 def test_any_mixture_is_read_as_written(tmp_path: Path, mixture: list[tuple[int, list]], times: int) -> None:
     written = mixture * times

@@ -108,7 +108,7 @@ WRITERS = (
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.integers(0, len(WRITERS) - 1), min_size=1, max_size=60), st.integers(40, 700))
 def test_blocks_of_any_size_give_the_same_rows(
     tmp_path_factory: pytest.TempPathFactory, picks: list[int], size: int
@@ -230,7 +230,7 @@ SCRAPS = [
 ]  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.lists(st.sampled_from(SCRAPS), max_size=7).map("".join), max_size=12))
 def test_scraps_of_all_grammars_never_raise(
     tmp_path_factory: pytest.TempPathFactory, scraps: list[str]

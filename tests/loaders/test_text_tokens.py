@@ -123,7 +123,7 @@ pieces = st.sampled_from(
 lines_of_text = st.lists(pieces, max_size=12).map("".join)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.lists(lines_of_text, min_size=1, max_size=8))
 @example(["1,234"])
 @example(["5e-", "-.5e+3", "--1", "1.2.3", "e5", "5e5e5"])
@@ -136,7 +136,7 @@ def test_a_block_reads_as_its_lines_one_by_one(lines: list[str]) -> None:
         assert same(numbers, [number(x) for x in want_numbers])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(lines_of_text, min_size=2, max_size=6))
 def test_lines_do_not_see_each_other(lines: list[str]) -> None:
     together = as_read(block(lines))

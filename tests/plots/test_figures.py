@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afterrun.plots.content.compose import short_path
@@ -356,7 +356,7 @@ def test_six_findings_each_have_their_words_and_no_two_touch() -> None:
         max_size=14,
     )
 )
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25)
 def test_however_findings_fall_their_words_never_touch(places: list[tuple[str, int, int]]) -> None:
     made = prepared(CURVES, loss_view(60), *(finding(code, min(a, b), max(a, b)) for code, a, b in places))
     drawn = CURVES.draw(made, SCREEN)
@@ -411,7 +411,7 @@ def draw_all(curves: dict[str, object], *found: object) -> None:
 
 
 @given(wide, steps)
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30)
 def test_any_values_can_be_drawn_without_a_warning(values: list[float], at: tuple[int, int]) -> None:
     x = [at[0] + i * at[1] for i in range(len(values))]
     draw_all(
@@ -420,7 +420,7 @@ def test_any_values_can_be_drawn_without_a_warning(values: list[float], at: tupl
 
 
 @given(plain, plain, steps)
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20)
 def test_any_pair_can_be_drawn_without_a_warning(
     train: list[float], val: list[float], at: tuple[int, int]
 ) -> None:
