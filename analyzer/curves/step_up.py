@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,15 +47,17 @@ class StepUp:
         return self.after - self.before
 
 
-def step_up(u: Array, *, rise_min: float, z_min: float, stay_share: float) -> StepUp | None:
-    """The highest step of ``u`` (finite, work scale) that stays up; None without one.
+def step_up(
+    u: Array, *, rise_min: float, z_min: float, stay_share: float, known: Sequence[int] = ()
+) -> StepUp | None:
+    """The highest step of ``u`` (finite, work scale) that stays up and is none of the ``known`` points; None without one.
 
     The median of the points behind is compared with that of the points before, at every point, and this difference with
     those one stretch earlier and later: a descent has them everywhere. How much that excess moves along the curve
     is its scale, so slow waves are no steps.
     """
     n = len(u)
-    side = int(np.clip(SIDE_SHARE * n, *SIDE_POINTS))
+    side = side_points(n)
     if n < 6 * side:
         return None
     medians = pl.Series(u).rolling_median(side).to_numpy()
@@ -66,6 +69,8 @@ def step_up(u: Array, *, rise_min: float, z_min: float, stay_share: float) -> St
     )  # of what the step itself does not move
     least = max(rise_min, NOISE_FACTOR * mad_sd(u - running_median(u, side)))
     stay = max(side, int(stay_share * n))
+    for at in known:
+        excess[max(0, at - 2 * side) : max(0, at + 1)] = -np.inf  # all whose point is less than a side away
     for i in np.argsort(-excess)[: 2 * side]:
         height = float(excess[i])
         if height <= max(least, z_min * scale):
@@ -90,6 +95,22 @@ def step_up(u: Array, *, rise_min: float, z_min: float, stay_share: float) -> St
         ):
             return found
     return None
+
+
+def comes_back(u: Array, at: int, end: int) -> bool:
+    """Whether some block of points from ``at`` to ``end`` lies below half of the step at ``at``."""
+    side = side_points(len(u))
+    before = float(np.median(u[max(0, at - side) : at]))
+    later = u[at:end] - before
+    blocks = [
+        float(np.median(b)) for b in np.array_split(later, max(1, len(later) // max(5, side // 2))) if len(b)
+    ]
+    return not blocks or min(blocks) < KEPT_SHARE * max(blocks)
+
+
+def side_points(n: int) -> int:
+    """Points on each side of a step in a curve of ``n`` points."""
+    return int(np.clip(SIDE_SHARE * n, *SIDE_POINTS))
 
 
 def _around(difference: Array, apart: int) -> Array:

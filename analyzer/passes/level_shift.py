@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 
 from afterrun.analyzer.curves.spikes import lr_factor, value_of
-from afterrun.analyzer.curves.step_up import StepUp, step_up
+from afterrun.analyzer.curves.step_up import StepUp, comes_back, step_up
 from afterrun.analyzer.finding import Effect, Finding, Where, jsonable
 from afterrun.analyzer.prose import change_pct, count, number, percent, place
 from afterrun.analyzer.registry import Explanation, Pass, threshold
@@ -30,6 +31,7 @@ class LevelShift(Pass):
     title: ClassVar[str] = "Level shift of the training loss"
     about: ClassVar[str] = "curves"
     needs: ClassVar[tuple[str, ...]] = ("metrics",)
+    after: ClassVar[tuple[str, ...]] = ("lr-jump",)
     every_point: ClassVar[bool] = True
     explain: ClassVar[Explanation] = Explanation(
         meaning="From one point to the next the training loss stood on a higher level, and training went on from there. Something other than learning changed: the state "
@@ -37,9 +39,10 @@ class LevelShift(Pass):
         rule="At every point the median of the points behind (3 % of the curve, 10 to 50) is compared with the median of as many before, and with the same difference one "
         "stretch earlier and later, on the work scale u (log of a positive loss). A step is higher than rise_min_pct, z_min robust standard deviations of that excess elsewhere on the curve, and "
         "four standard deviations of a single point; most of it happens between two points; and for stay_share of the run no block of points comes back to half of its height, measured "
-        "from where the curve was going. A step that goes on rising is left to divergence.",
+        "from where the curve was going. A step that goes on rising is left to divergence. A step at a planned warm restart (see lr-jump) is its answer when the loss comes back to half of "
+        "it before the next restart, or when the run ends with the rate still above half of what it rose to.",
         abstains="Without a training loss, or with fewer than min_points values.",
-        confused_with="A spike (comes back), a divergence (goes on rising), the jump at a learning rate that was raised (recovers), the end of a steep descent.",
+        confused_with="A spike (comes back), a divergence (goes on rising), the jump at a learning rate that was raised (recovers), a warm restart where no learning rate is recorded, the end of a steep descent.",
         remedies=(
             "Look for what changed at the step: a resume with lost optimizer state, another data mix or sequence length, a loss weight, a change of precision.",
             "Go back to the last checkpoint before it and continue with the configuration of that time.",
@@ -73,12 +76,16 @@ class LevelShift(Pass):
             title = f"Level shift: {s.tag} holds {count(len(s.y), 'finite value')}."
             yield abstained(self, view, title, (f"{self.min_points} values of the training loss",))
             return
-        found = step_up(s.u, rise_min=self._least(s), z_min=self.z_min, stay_share=self.stay_share)
+        answers = _answers_to_restarts(view, s)
+        found = step_up(
+            s.u, rise_min=self._least(s), z_min=self.z_min, stay_share=self.stay_share, known=answers
+        )
         if found is None or found.climbs:
             title = f"No level shift: {s.tag} takes no step up that stays."
             if found is not None:
                 title = f"No level shift: {s.tag} steps up at {place(s, s.xf[found.at])} and goes on rising."
-            yield refuted(self, view, title, {"tag": s.tag, "points": len(s.y)})
+            values = {"tag": s.tag, "points": len(s.y), "at_restarts": [s.step_at(i) for i in answers]}
+            yield refuted(self, view, title, values)
             return
         yield self._finding(view, s, found)
 
@@ -134,6 +141,28 @@ class LevelShift(Pass):
             advice=_advice(s, at, cause, self.explain.remedies),
             values=jsonable(values),
         )
+
+
+def _answers_to_restarts(view: RunView, s: Series) -> list[int]:
+    """Points of planned warm restarts, as far as what the loss does at them is the answer to the rate."""
+    told = [x for f in view.earlier.get("lr-jump", ()) for x in f.values.get("restarts", ())]
+    points = [int(i) for i in np.searchsorted(s.xf, [x for x in told if x is not None]) if 0 < i < len(s.u)]
+    attempt = s.attempt[s.finite]
+    found = []
+    for at, end in pairwise([*points, len(s.u)]):
+        resumed = attempt[at] != attempt[at - 1]  # which changes more than the rate
+        unfinished = end == len(s.u) and _rate_still_up(view, float(s.xf[at]))
+        if not resumed and (unfinished or comes_back(s.u, at, end)):
+            found.append(at)
+    return found
+
+
+def _rate_still_up(view: RunView, x: float) -> bool:
+    """Whether the last learning rate is more than half of the highest from a place on."""
+    if view.lr is None:
+        return False
+    since = view.lr.y[int(np.searchsorted(view.lr.xf, x)) :]
+    return bool(len(since) and since[-1] > 0.5 * since.max())
 
 
 def _title(s: Series, at: float, values: dict[str, Any]) -> str:

@@ -76,16 +76,17 @@ class LrJump(Pass):
             return
         jumps = rate_jumps(lr.y, self.factor_min)
         bad = [j for j in jumps if not j.planned]
+        restarts = [lr.step_at(j.at) for j in jumps if j.planned]
         if not bad:
             planned = f" ({count(len(jumps), 'restart')} at the end of a cycle)" if jumps else ""
             title = f"{lr.tag} never jumps up in the middle of its schedule{planned}."
-            yield refuted(
-                self, view, title, {"lr_tag": lr.tag, "restarts": [lr.step_at(j.at) for j in jumps]}
-            )
+            yield refuted(self, view, title, {"lr_tag": lr.tag, "restarts": restarts})
             return
-        yield self._finding(view, lr, bad)
+        yield self._finding(view, lr, bad, restarts)
 
-    def _finding(self, view: RunView, lr: Series, jumps: list[RateJump]) -> Finding:
+    def _finding(
+        self, view: RunView, lr: Series, jumps: list[RateJump], restarts: list[int | None]
+    ) -> Finding:
         top = max(jumps, key=lambda j: j.factor)
         at = float(lr.xf[top.at])
         resumed = bool(np.diff(lr.attempt[lr.finite][top.at - 1 : top.at + 1]).any())
@@ -98,6 +99,7 @@ class LrJump(Pass):
         values: dict[str, Any] = {
             "lr_tag": lr.tag,
             "jump_steps": [lr.step_at(j.at) for j in jumps],
+            "restarts": restarts,
             "before_lr": top.before,
             "after_lr": top.after,
             "factor": top.factor,

@@ -82,6 +82,47 @@ def test_one_story_is_told_once() -> None:
     assert alarms == {"level-shift"}
 
 
+HALF = 0.5 * (1 + np.cos(np.pi * np.arange(250) / 250))
+"""One cycle of a cosine from 1 to nearly 0 in half of the rows."""
+
+
+def restarted(loss: np.ndarray, rate: np.ndarray | None = None, attempt: list[int] | None = None) -> Finding:
+    """The verdict beside two cycles of a learning rate, after all passes that come before."""
+    given = np.concatenate([HALF, HALF]) if rate is None else rate
+    both = {"loss": attempt, "lr": attempt} if attempt else {}
+    view, faults = run_passes(
+        make_view({"loss": (STEP, loss), "lr": (STEP, 1e-3 * given)}, attempt=both), build()
+    )
+    assert faults == []
+    (found,) = view.earlier["level-shift"]
+    return found
+
+
+LIFT = curve() * (1 + 0.4 * np.concatenate([HALF, HALF]))
+"""A loss that stands 40 % higher at the full rate than at none."""
+
+
+def test_the_answer_to_a_planned_restart_is_no_step() -> None:
+    assert judge(make_view({"loss": (STEP, LIFT)})).where.step_start == 2500  # without the rate it is one
+    f = restarted(LIFT)
+    assert (f.status, f.values["at_restarts"]) == ("refuted", [2500])
+    ends_high = np.concatenate([HALF, np.ones(250)])  # a second phase at the full rate, to the end
+    assert restarted(curve() * (1 + 0.4 * ends_high), ends_high).status == "refuted"
+
+
+def test_a_restart_hides_no_step() -> None:
+    stays = restarted(curve(1.6, at=250))  # the rate is down again, the loss is not
+    assert (stays.status, stays.where.step_start, stays.values["cause"]) == (
+        "confirmed",
+        2500,
+        "learning rate",
+    )
+    elsewhere = restarted(LIFT * np.where(row >= 350, 1.3, 1.0))  # lower than the answer to the restart
+    assert (elsewhere.status, elsewhere.where.step_start) == ("confirmed", 3500)
+    resumed = restarted(LIFT, attempt=[1 + (r >= 250) for r in row])
+    assert (resumed.status, resumed.values["cause"]) == ("confirmed", "resume")
+
+
 def test_without_a_loss_or_with_few_values() -> None:
     assert judge(make_view({"zorp": (STEP, curve())})).status == "abstained"
     assert judge(make_view({"loss": (STEP[:40], curve()[:40])})).status == "abstained"
