@@ -14,11 +14,14 @@ from afterrun.analyzer.finding import Effect, Finding, Where, jsonable
 from afterrun.analyzer.prose import change_pct, count, number, percent, place
 from afterrun.analyzer.registry import Explanation, Pass, threshold
 from afterrun.analyzer.series import Series
-from afterrun.analyzer.stats import running_median
+from afterrun.analyzer.stats import mad_sd, running_median
 from afterrun.analyzer.verdicts import abstained, refuted
 from afterrun.analyzer.view import RunView
 
 MEDIAN_POINTS = 5
+
+WANDER_POINTS = 25
+"""Least width of the course from which the noise of the later curve is measured."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +37,7 @@ class NoWarmup(Pass):
         meaning="The first steps were taken at the full learning rate, and the loss blew up before it fell: the statistics of the optimizer were not there yet. Runs of this kind settle late, and end "
         "worse or diverge.",
         rule="The first recorded rate is at least start_share of the peak, so there is no warm-up. In the first early_share of the run the running median of the loss (5 points) rises above its first "
-        "value by more than blow_up_pct and noise_factor standard deviations of a point, and the loss ends below its start. How long it took to come back to the start is "
+        "value by more than blow_up_pct, and by noise_factor standard deviations of a point more than the later noise, waves included, would bring it up in as many points; the loss ends below its start. How long it took to come back to the start is "
         "what the missing warm-up cost. A full rate from the first step without a blow-up is no finding: small models and stochastic gradient descent bear it.",
         abstains="Without a learning rate or a training loss on one axis, with fewer than min_points values, or when the record begins in the middle of a run (first step beyond late_start_share of the last).",
         confused_with="A hump at the end of a warm-up, which is there; a loss that is noisy at the start; a divergence that never comes back.",
@@ -56,7 +59,11 @@ class NoWarmup(Pass):
         0.1, "part of the run in which the blow-up must happen", unit="share of the points"
     )
     blow_up_pct: float = threshold(15.0, "rise above the start", unit="% of the loss")
-    noise_factor: float = threshold(4.0, "the rise in standard deviations of a point", unit="sd")
+    noise_factor: float = threshold(
+        3.0,
+        "the rise in standard deviations of a point, above the highest that noise alone reaches",
+        unit="sd",
+    )
     late_start_share: float = threshold(
         0.05, "first recorded step as a share of the last, beyond which the start is not recorded"
     )
@@ -111,7 +118,8 @@ class NoWarmup(Pass):
         if first < self.start_share:
             title = f"{schedule.series.tag} warms up: its first value is {percent(100 * first)} of its peak."
             return refuted(self, view, title, jsonable(values))
-        if rise <= max(math.log1p(self.blow_up_pct / 100), self.noise_factor * loss.sigma) or not len(back):
+        least = max(math.log1p(self.blow_up_pct / 100), _by_noise(loss, early, self.noise_factor))
+        if rise <= least or not len(back):
             title = f"No harm from a missing warm-up: {loss.tag} did not blow up at the start."
             if not len(back):
                 title = f"{loss.tag} rose from the start on and never came back, which is more than a missing warm-up."
@@ -151,3 +159,17 @@ class NoWarmup(Pass):
             advice=self.explain.remedies,
             values=jsonable(values),
         )
+
+
+def _by_noise(loss: Series, early: int, factor: float) -> float:
+    """Rise of the running median over the first value that noise alone may show in ``early`` points, work scale.
+
+    Noise is measured about the course of the later curve, so that waves count with their whole width: the highest running
+    median in stretches of ``early`` points (the median stretch, whatever the distribution), and ``factor`` standard
+    deviations by which the first value may lie low.
+    """
+    width = max(early, WANDER_POINTS)
+    away = (loss.u - running_median(loss.u, width))[early:]
+    medians = running_median(away, MEDIAN_POINTS)
+    highest = [float(part.max()) for part in np.array_split(medians, max(1, len(medians) // early))]
+    return float(np.median(highest)) + factor * max(loss.sigma, mad_sd(away))

@@ -67,3 +67,18 @@ def test_no_finding(curve: np.ndarray, rate: np.ndarray) -> None:
 )
 def test_what_cannot_be_judged(view: RunView) -> None:
     assert judge(view).status == "abstained"
+
+
+@pytest.mark.parametrize("n", [300, 3000])
+@pytest.mark.parametrize("rho", [0.0, 0.9, 0.98])
+def test_waves_at_the_start_are_no_blow_up(rho: float, n: int) -> None:
+    """AR(1) noise of 15 % about a slow descent, at the full rate from the first step: at most one of 60 runs."""
+    steps = 10 * np.arange(n)
+    found = []
+    for seed in range(60):
+        u = noise(np.random.default_rng(seed), n, 0.15, rho)
+        view = make_view(
+            {"loss": (steps, power_law(n, floor=4.0) * np.exp(u)), "lr": (steps, linear_lr(n, 2 * n))}
+        )
+        found.append(judge(view))
+    assert sum(f.is_alarm for f in found) <= 1
