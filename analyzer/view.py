@@ -13,7 +13,7 @@ from afterrun.analyzer.finding import Finding
 from afterrun.analyzer.layers.layers import Layer, layers_of
 from afterrun.analyzer.series import Better, Series, build_series
 from afterrun.analyzer.trace.trace import Trace
-from afterrun.loaders.names import Name, direction, metric_of
+from afterrun.loaders.names import Name, direction, metric_of, words_of
 from afterrun.loaders.schema import Tables
 
 
@@ -95,10 +95,16 @@ class RunView:
     def map_hint(self, metric: str, split: str) -> str:
         """The option to paste that gives ``metric`` and ``split`` to a curve whose name is not known.
 
-        Proposes the unnamed curve with the most points; ``TAG`` stands in where all names are known.
+        Proposes the unnamed curve whose tag holds a word for the metric and whose split does not contradict, the one
+        with the most points where several do; else, for the training side, the only curve there is. ``TAG`` stands in
+        elsewhere: a curve of anything is no proposal.
         """
-        free = [s for s in self.lead if s.metric is None and s.split in (split, "none") and len(s.y)]
-        tag = max(free, key=lambda s: len(s.y)).tag if free else "TAG"
+        drawn = [s for s in self.curves if len(s.y)]
+        unnamed = [s for s in drawn if s.metric is None and s.split in (split, "none")]
+        free = [s for s in unnamed if _sounds_like(s.tag, metric)]
+        if not free and split == "train" and len(drawn) == 1:
+            free = unnamed
+        tag = max(free, key=lambda s: (s.split == split, len(s.y))).tag if free else "TAG"
         text = f"{tag}={metric}:{split}".replace("'", "'\"'\"'")
         return f"--map '{text}'"
 
@@ -205,6 +211,22 @@ class RunView:
         """Parameters of the run, values as JSON text; those of the latest attempt where they differ."""
         frame = self.tables.params.sort("attempt", maintain_order=True)
         return dict(zip(frame["key"].cast(pl.String), frame["value"], strict=True))
+
+
+_STEMS: Mapping[str, tuple[str, ...]] = {
+    "loss": ("loss", "err", "cost", "xent", "nll", "obj", "crit", "ppl", "perplex", "bce", "mse"),
+    "lr": ("lr", "learn"),
+    "grad_norm": ("grad",),
+    "reward": ("rew", "return", "score"),
+    "accuracy": ("acc",),
+}
+"""How words of a tag begin or end that may mean a metric, where its name is not known."""
+
+
+def _sounds_like(tag: str, metric: str) -> bool:
+    """Whether a word of the tag begins or ends as words for this metric do."""
+    stems = _STEMS.get(metric, (metric,))
+    return any(word.startswith(stems) or word.endswith(stems) for word in words_of(tag))
 
 
 def _is_quality(s: Series) -> bool:

@@ -103,9 +103,9 @@ def test_one_living_parameter_group_is_enough() -> None:
 
 
 def test_no_learning_rate_names_the_line_to_paste() -> None:
-    f = judge(make_view({"loss": (STEP, power_law(N)), "eta": (STEP, constant_lr(N))}))
+    f = judge(make_view({"loss": (STEP, power_law(N)), "learning-speed": (STEP, constant_lr(N))}))
     assert f.status == "abstained"
-    assert "--map 'eta=lr:train'" in f.missing[0]
+    assert "--map 'learning-speed=lr:train'" in f.missing[0]
 
 
 def test_the_title_says_where_the_rate_fell_and_what_the_loss_did() -> None:

@@ -178,9 +178,9 @@ def test_one_alarm_for_many_metrics_and_the_rest_is_told() -> None:
 
 
 def test_no_validation_names_the_line_to_paste() -> None:
-    f = judge(make_view({"loss": (STEP, power_law(N)), "zorp": (AT, power_law(N)[AT - 1])}))
+    f = judge(make_view({"loss": (STEP, power_law(N)), "dev/lossy": (AT, power_law(N)[AT - 1])}))
     assert f.status == "abstained"
-    assert "--map 'zorp=loss:val'" in f.missing[0]
+    assert "--map 'dev/lossy=loss:val'" in f.missing[0]
 
 
 def test_validation_that_is_all_nan_has_no_values() -> None:

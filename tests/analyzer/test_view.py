@@ -82,9 +82,22 @@ def test_pairs_on_one_axis_and_on_two() -> None:
     assert not other.pairs[0].same_axis
 
 
-def test_map_hint_proposes_the_unnamed_curve_with_the_most_points() -> None:
-    view = make_view({"zorp": (STEPS[:3], LOSS[:3]), "blub's": (STEPS, LOSS), "lr": (STEPS, LOSS)})
-    assert view.map_hint("loss", "val") == "--map 'blub'\"'\"'s=loss:val'"
+def test_map_hint_proposes_the_unnamed_curve_that_sounds_like_the_metric() -> None:
+    view = make_view({"dev/lossy's": (STEPS[:3], LOSS[:3]), "lossy": (STEPS, LOSS), "zorp": (STEPS, LOSS)})
+    assert view.map_hint("loss", "val") == "--map 'dev/lossy'\"'\"'s=loss:val'"
+    assert view.map_hint("loss", "train") == "--map 'lossy=loss:train'"
+
+
+@pytest.mark.parametrize("tag", ["max_mem", "l", "skipped", "step_avg", "frac", "explained_variance"])
+def test_map_hint_proposes_no_curve_of_something_else(tag: str) -> None:
+    assert make_view({tag: (STEPS, LOSS)}).map_hint("loss", "val") == "--map 'TAG=loss:val'"
+    view = make_view({tag: (STEPS, LOSS), "zorp": (STEPS, LOSS)})
+    assert view.map_hint("loss", "train") == "--map 'TAG=loss:train'"
+
+
+def test_map_hint_proposes_the_only_curve_as_the_training_one() -> None:
+    view = make_view({"zorp": (STEPS, LOSS), "epoch": (STEPS, LOSS)})
+    assert view.map_hint("loss", "train") == "--map 'zorp=loss:train'"
     assert make_view({"lr": (STEPS, LOSS)}).map_hint("loss", "train") == "--map 'TAG=loss:train'"
 
 
